@@ -1,0 +1,9 @@
+//! The decisions of Pintle, pure: no async, files, sockets, clock, randomness, environment or SQL.
+//!
+//! Time, ids and randomness are arguments; what comes out is a value. Every other crate of the
+//! workspace either brings bytes to this one's doors or carries out what it decided. No type here
+//! derives serde: each door (wire, store, API, ledger) owns its own format.
+
+pub mod digest;
+pub mod id;
+pub mod time;
