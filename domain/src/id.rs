@@ -168,7 +168,7 @@ impl fmt::Debug for FunctionId {
 pub struct PluginVersion {
     /// The plugin.
     pub plugin: PluginName,
-    /// The version, compared as SemVer.
+    /// The version, compared as `SemVer`.
     pub version: semver::Version,
 }
 
