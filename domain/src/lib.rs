@@ -7,3 +7,4 @@
 pub mod digest;
 pub mod id;
 pub mod time;
+pub mod visible;
