@@ -1,1 +1,2 @@
-//! Stub.
+//! Tools.
+pub mod envelope;
