@@ -6,5 +6,6 @@
 
 pub mod digest;
 pub mod id;
+pub mod listing;
 pub mod time;
 pub mod visible;

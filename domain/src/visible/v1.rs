@@ -56,7 +56,7 @@ pub const RANGES: [(u32, u32); 51] = [
     (0xE0000, 0xE0FFF),
     (0xEFFFE, 0xEFFFF),
     (0xF0000, 0xFFFFF),
-    (0x100000, 0x10FFFF),
+    (0x10_0000, 0x10_FFFF),
 ];
 
 /// Whether a code point belongs to the set (CR, U+000D, does not).
