@@ -5,7 +5,11 @@
 //! derives serde: each door (wire, store, API, ledger) owns its own format.
 
 pub mod digest;
+pub mod guard;
 pub mod id;
 pub mod listing;
+pub mod plugin_set;
+pub mod refusal;
+pub mod snapshot;
 pub mod time;
 pub mod visible;

@@ -1,0 +1,373 @@
+//! Refusals: calls that are not made, each with a stable code and a sentence that tells a person
+//! what happened and what to do.
+//!
+//! The order of the codes is the order in which the guard asks (20-listings, 6). The words are
+//! addressed to a person, since a model that reads them can do nothing but pass them on.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::id::{EdgeName, FunctionId, PluginName, PluginVersion, ToolId};
+use crate::time::Timestamp;
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
+        /// Why a call is not made. Closed: each has a page under `docs/refusals/`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Code {
+            /// All codes, in the order in which the guard asks.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// Its stable text.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The node does not hold its plugin set yet.
+    NoPluginSet = "no_plugin_set",
+    /// The set is older than the edge allows.
+    SetStale = "set_stale",
+    /// The node was evicted or banned.
+    NodeEvicted = "node_evicted",
+    /// A person stopped calls.
+    Blocked = "blocked",
+    /// No version of the plugin is assigned to the node.
+    Unassigned = "unassigned",
+    /// The edge does not run tools of this kind.
+    KindOff = "kind_off",
+    /// The assigned version is not installed yet.
+    Installing = "installing",
+    /// The tool's process is not up.
+    NotRunning = "not_running",
+    /// The remote tool cannot be reached.
+    Unreachable = "unreachable",
+    /// Nothing of that name.
+    UnknownFunction = "unknown_function",
+    /// Left out: the tool ID is the platform's own.
+    Reserved = "reserved",
+    /// Left out: no name that may be called.
+    Name = "name",
+    /// Left out: listed twice.
+    Twice = "twice",
+    /// Left out: could pass for another function.
+    Collides = "collides",
+    /// Left out: its listing cannot be read in one way only.
+    Unreadable = "unreadable",
+    /// The remote tool moved, and nobody approved it.
+    OriginMoved = "origin_moved",
+    /// The remote tool sent calls elsewhere.
+    Redirected = "redirected",
+    /// The remote tool's address is not one it may have.
+    Address = "address",
+    /// Its server does not list it now.
+    Unlisted = "unlisted",
+    /// The last list broke off before it was shown.
+    Incomplete = "incomplete",
+    /// Its server said that its list changed; the new one is being read.
+    Relisting = "relisting",
+    /// The last list is too old, and a new one could not be had.
+    ListingStale = "listing_stale",
+    /// No first listing was recorded yet.
+    NoSnapshot = "no_snapshot",
+    /// It was not there when the plugin's tools were approved.
+    NewFunction = "new_function",
+    /// It lists itself differently from what was approved.
+    Drifted = "drifted",
+    /// A rule says no.
+    Denied = "denied",
+    /// The arguments do not fit the approved schema.
+    BadArguments = "bad_arguments",
+    /// A person has to allow this call.
+    AwaitingApproval = "awaiting_approval",
+    /// A limit of calls under way.
+    Busy = "busy",
+    /// A limit of time.
+    TimedOut = "timed_out",
+    /// A secret cannot be had now.
+    SecretUnavailable = "secret_unavailable",
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A call that is not made. Cheap to clone: tables hold them ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The stable code.
+    pub code: Code,
+    /// What happened and what to do, for a person. Made visible.
+    pub sentence: Arc<str>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl Refusal {
+    /// A refusal in words of the caller's own; text from outside in it is made visible here.
+    pub fn new(code: Code, sentence: impl AsRef<str>) -> Self {
+        Self { code, sentence: crate::visible::make_visible(sentence.as_ref()).into() }
+    }
+
+    /// The node does not hold its plugin set.
+    pub fn no_plugin_set(edge: &EdgeName, server: &str, since: Timestamp) -> Self {
+        Self::new(
+            Code::NoPluginSet,
+            format!(
+                "This node calls nothing yet: it waits for edge {edge}'s plugin set from {server}, since {since}. \
+                 It serves again by itself once the control plane answers; if that lasts, ask an operator to check \
+                 that the control plane runs and can be reached from this node."
+            ),
+        )
+    }
+
+    /// No version of the plugin is assigned.
+    pub fn unassigned(plugin: &PluginName, edge: &EdgeName) -> Self {
+        Self::new(
+            Code::Unassigned,
+            format!(
+                "No version of {plugin} is assigned to this node. Ask an operator to assign one with: \
+                 pintle assign {plugin}@VERSION --edge {edge}"
+            ),
+        )
+    }
+
+    /// The edge does not run this kind.
+    pub fn kind_off(tool: &ToolId, kind: &str, edge: &EdgeName) -> Self {
+        Self::new(
+            Code::KindOff,
+            format!(
+                "{tool} is a tool of kind {kind}, and edge {edge} does not run {kind} tools (policy `forbidden_kinds`). \
+                 Ask an operator whether the edge should."
+            ),
+        )
+    }
+
+    /// The assigned version is being installed, or could not be; on a node that started again the
+    /// earlier version is not called meanwhile.
+    pub fn installing(
+        version: &PluginVersion,
+        failed: Option<&str>,
+        earlier: Option<&PluginVersion>,
+        edge: &EdgeName,
+    ) -> Self {
+        let mut sentence = match failed {
+            None => {
+                format!("{version} is installing on this node; its functions are called once that is done.")
+            }
+            Some(reason) => format!(
+                "{version} could not be installed on this node yet: {reason}. It is tried again by itself."
+            ),
+        };
+        if let Some(earlier) = earlier {
+            sentence.push_str(&format!(
+                " {earlier} is not called since the node started again; to go back to it, ask an operator to assign it \
+                 again with: pintle assign {earlier} --edge {edge}"
+            ));
+        }
+        Self::new(Code::Installing, sentence)
+    }
+
+    /// The tool's process is starting, or crashed.
+    pub fn not_running(tool: &ToolId, since: Timestamp, reason: &str) -> Self {
+        Self::new(
+            Code::NotRunning,
+            format!(
+                "The process of {tool} is not running since {since}: {reason}. It is started again by itself."
+            ),
+        )
+    }
+
+    /// The remote tool cannot be reached.
+    pub fn unreachable(tool: &ToolId, origin: &str, since: Timestamp, reason: &str) -> Self {
+        Self::new(
+            Code::Unreachable,
+            format!(
+                "{tool} cannot be reached at {origin} since {since}: {reason}. It is tried again by itself."
+            ),
+        )
+    }
+
+    /// Nothing of that name; `nearest` are names that do exist.
+    pub fn unknown_function(name: &str, nearest: &[String]) -> Self {
+        let mut sentence = format!("No tool of this node's plugin set has a function `{name}`.");
+        if !nearest.is_empty() {
+            sentence.push_str(&format!(" Near it are: {}.", nearest.join(", ")));
+        }
+        sentence.push_str(" What there is shows: pintle catalog");
+        Self::new(Code::UnknownFunction, sentence)
+    }
+
+    /// Left out of the listing, for `why`.
+    pub fn left_out(code: Code, function: &FunctionId, why: &str) -> Self {
+        Self::new(code, format!("`{function}` is left out and not called: {why}."))
+    }
+
+    /// The remote tool moved, or is new at an origin.
+    pub fn origin_moved(tool: &ToolId, version: &PluginVersion, earlier: &[Arc<str>], origin: &str) -> Self {
+        let plugin = &version.plugin;
+        let what = if earlier.is_empty() {
+            format!("{tool} of {version} is new at {origin}")
+        } else {
+            format!("{tool} of {version} moved from {} to {origin}", earlier.join(" or "))
+        };
+        Self::new(
+            Code::OriginMoved,
+            format!(
+                "{what}, so its functions are not called. Ask an approver to check the move and approve it with: \
+                 pintle plugin approve-tools {plugin}"
+            ),
+        )
+    }
+
+    /// The remote tool redirected outside of its origin.
+    pub fn redirected(tool: &ToolId, origin: &str, url: &str) -> Self {
+        Self::new(
+            Code::Redirected,
+            format!(
+                "{tool} at {origin} sent this call on to {url}, which is not within its origin, so it was not followed. \
+                 If that is where the tool lives, ask its author for a version that names that URL."
+            ),
+        )
+    }
+
+    /// The remote tool's address is not one that it may have.
+    pub fn address(tool: &ToolId, host: &str, address: &str, rule: &str) -> Self {
+        Self::new(Code::Address, format!("{tool} was not called: {host} is {address}, and {rule}."))
+    }
+
+    /// Its server does not list it.
+    pub fn unlisted(function: &FunctionId, plugin: &PluginName) -> Self {
+        Self::new(
+            Code::Unlisted,
+            format!(
+                "`{function}` was approved, but its server does not list it now, so it is not called. Ask an approver \
+                 whether it is gone for good: pintle plugin approve-tools {plugin}"
+            ),
+        )
+    }
+
+    /// The last list broke off before this function was shown.
+    pub fn incomplete(function: &FunctionId, since: Timestamp, reason: &str) -> Self {
+        Self::new(
+            Code::Incomplete,
+            format!(
+                "`{function}` is not called: its server's list could not be read to its end since {since}: {reason}. \
+                 It is asked again by itself."
+            ),
+        )
+    }
+
+    /// Its server was not listed since it was started.
+    pub fn not_listed_yet(function: &FunctionId) -> Self {
+        Self::new(
+            Code::Incomplete,
+            format!(
+                "`{function}` is not called yet: this node is still reading its server's first list. Try again."
+            ),
+        )
+    }
+
+    /// The server said its list changed.
+    pub fn relisting(function: &FunctionId, since: Timestamp) -> Self {
+        Self::new(
+            Code::Relisting,
+            format!(
+                "`{function}` is not called for the moment: its server said at {since} that its list changed, and the new \
+                 list is still being read. Try again."
+            ),
+        )
+    }
+
+    /// The last list is too old.
+    pub fn listing_stale(function: &FunctionId, age_ms: u64, age_max_ms: u64, reason: &str) -> Self {
+        Self::new(
+            Code::ListingStale,
+            format!(
+                "`{function}` is not called: its server's last list is {} s old, more than the {} s that edge policy \
+                 `listing_age_max` allows, and a new one could not be had: {reason}.",
+                age_ms / 1_000,
+                age_max_ms / 1_000
+            ),
+        )
+    }
+
+    /// No first listing was recorded.
+    pub fn no_snapshot(tool: &ToolId, version: &PluginVersion) -> Self {
+        Self::new(
+            Code::NoSnapshot,
+            format!(
+                "No node has listed {tool} of {version} completely yet, so there is nothing to compare with and nothing \
+                 to approve. Its functions are called once the first complete listing is recorded."
+            ),
+        )
+    }
+
+    /// It was not there when the tools were approved.
+    pub fn new_function(function: &FunctionId, plugin: &PluginName) -> Self {
+        Self::new(
+            Code::NewFunction,
+            format!(
+                "`{function}` was not there when {plugin}'s tools were approved, so it is not called. Ask an approver to \
+                 look at it and approve it with: pintle plugin approve-tools {plugin}"
+            ),
+        )
+    }
+
+    /// It lists itself differently from what was approved.
+    pub fn drifted(function: &FunctionId, plugin: &PluginName) -> Self {
+        Self::new(
+            Code::Drifted,
+            format!(
+                "`{function}` lists itself differently from when {plugin}'s tools were approved, so it is not called. Ask \
+                 an approver to look at the change and approve it with: pintle plugin approve-tools {plugin}"
+            ),
+        )
+    }
+
+    /// The arguments do not fit the approved schema.
+    pub fn bad_arguments(function: &FunctionId, place: &str, expected: &str) -> Self {
+        let place = if place.is_empty() { "the arguments" } else { place };
+        Self::new(Code::BadArguments, format!("`{function}` was not called: at {place}, {expected}."))
+    }
+
+    /// A limit of calls under way.
+    pub fn busy(what: &str, limit: u64, setting: &str) -> Self {
+        Self::new(
+            Code::Busy,
+            format!(
+                "{what} has {limit} calls under way, which is its limit (setting `{setting}`). Try again."
+            ),
+        )
+    }
+
+    /// A limit of time.
+    pub fn timed_out(function: &FunctionId, limit_ms: u64, setting: &str) -> Self {
+        Self::new(
+            Code::TimedOut,
+            format!(
+                "`{function}` did not answer within {} s (setting `{setting}`); the tool was told to stop. Whether it had \
+                 done its work is not known.",
+                limit_ms / 1_000
+            ),
+        )
+    }
+}
