@@ -8,6 +8,7 @@ pub mod digest;
 pub mod guard;
 pub mod id;
 pub mod listing;
+pub mod name;
 pub mod plugin_set;
 pub mod refusal;
 pub mod snapshot;

@@ -84,8 +84,8 @@ fn one_odd_entry_costs_no_other_its_place() {
     for index in [4, 5, 6, 14] {
         assert!(judged[index].is_err(), "{index}");
     }
-    for index in 7..=12 {
-        assert_eq!(judged[index].as_ref().unwrap().not_shown.as_ref().unwrap().code(), "schema", "{index}");
+    for entry in &judged[7..=12] {
+        assert_eq!(entry.as_ref().unwrap().not_shown.as_ref().unwrap().code(), "schema", "{entry:?}");
     }
 }
 
