@@ -1,1 +1,3 @@
-//! Integration.
+//! The product as people use it: real processes, real tool servers, real clients.
+
+mod arrows;
