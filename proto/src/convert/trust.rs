@@ -1,0 +1,117 @@
+//! `TrustEntry`, the resource of `trust`: one version, its tools, their functions and origins.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::digest::ListingHash;
+use domain::id::PluginVersion;
+use domain::plugin_set::{FunctionTrust, OriginTrust, ToolTrust, VersionTrust};
+
+use super::fields::{at_most, digest, named, plugin_version, short, tool, twice, value};
+use super::{Error, FUNCTIONS_MAX, LIST_MAX, NAME_MAX};
+use crate::v1;
+use crate::v1::origin_trust::State;
+
+impl From<(&PluginVersion, &VersionTrust)> for v1::TrustEntry {
+    fn from((version, trust): (&PluginVersion, &VersionTrust)) -> Self {
+        let tools = trust.tools.iter().map(|(tool, trust)| v1::ToolTrust {
+            tool: tool.as_str().to_owned(),
+            snapshot_taken: trust.snapshot_taken,
+            functions: trust.functions.iter().map(function_entry).collect(),
+            origin: trust.origin.as_ref().map(Into::into),
+        });
+        Self {
+            plugin: version.plugin.as_str().to_owned(),
+            version: version.version.to_string(),
+            tools: tools.collect(),
+        }
+    }
+}
+
+impl TryFrom<v1::TrustEntry> for (PluginVersion, VersionTrust) {
+    type Error = Error;
+
+    fn try_from(entry: v1::TrustEntry) -> Result<Self, Error> {
+        let fields = ("TrustEntry.plugin", "TrustEntry.version");
+        let version = plugin_version(fields, &entry.plugin, &entry.version)?;
+        at_most("TrustEntry.tools", entry.tools.len(), LIST_MAX, "tools")?;
+        let mut tools = BTreeMap::new();
+        for trust in entry.tools {
+            let id = tool("ToolTrust.tool", &trust.tool)?;
+            if tools.insert(id, tool_trust(&trust)?).is_some() {
+                return Err(twice("ToolTrust.tool", &trust.tool));
+            }
+        }
+        Ok((version, VersionTrust { tools }))
+    }
+}
+
+fn tool_trust(trust: &v1::ToolTrust) -> Result<ToolTrust, Error> {
+    at_most("ToolTrust.functions", trust.functions.len(), FUNCTIONS_MAX, "functions")?;
+    let mut functions = BTreeMap::new();
+    for entry in &trust.functions {
+        let name = named("FunctionTrust.name", &entry.name)?;
+        let hash = ListingHash::from_digest(digest("FunctionTrust.hash", &entry.hash)?);
+        if functions.insert(name, FunctionTrust { hash, rank: entry.rank }).is_some() {
+            return Err(twice("FunctionTrust.name", &entry.name));
+        }
+    }
+    let origin = trust.origin.as_ref().map(OriginTrust::try_from).transpose()?;
+    Ok(ToolTrust { snapshot_taken: trust.snapshot_taken, functions, origin })
+}
+
+fn function_entry((name, trust): (&Arc<str>, &FunctionTrust)) -> v1::FunctionTrust {
+    v1::FunctionTrust {
+        name: name.as_ref().to_owned(),
+        hash: trust.hash.digest().as_bytes().to_vec(),
+        rank: trust.rank,
+    }
+}
+
+impl From<&OriginTrust> for v1::OriginTrust {
+    fn from(trust: &OriginTrust) -> Self {
+        let mut wire = Self::default();
+        match trust {
+            OriginTrust::Pinned { origin, address_class } => {
+                wire.set_state(State::Pinned);
+                wire.origin = origin.as_ref().to_owned();
+                wire.address_class = address_class.as_deref().unwrap_or_default().to_owned();
+            }
+            OriginTrust::Moved { origin, earlier } => {
+                wire.set_state(State::Moved);
+                wire.origin = origin.as_ref().to_owned();
+                wire.earlier = earlier.iter().map(|origin| origin.as_ref().to_owned()).collect();
+            }
+            OriginTrust::New { origin } => {
+                wire.set_state(State::New);
+                wire.origin = origin.as_ref().to_owned();
+            }
+            OriginTrust::Connection => wire.set_state(State::Connection),
+        }
+        wire
+    }
+}
+
+impl TryFrom<&v1::OriginTrust> for OriginTrust {
+    type Error = Error;
+
+    fn try_from(wire: &v1::OriginTrust) -> Result<Self, Error> {
+        let origin = || named("OriginTrust.origin", &wire.origin);
+        match State::try_from(wire.state) {
+            Ok(State::Pinned) => {
+                let class = short("OriginTrust.address_class", &wire.address_class)?;
+                Ok(Self::Pinned { origin: origin()?, address_class: (!class.is_empty()).then_some(class) })
+            }
+            Ok(State::Moved) => {
+                at_most("OriginTrust.earlier", wire.earlier.len(), NAME_MAX, "origins")?;
+                let earlier = wire.earlier.iter().map(|origin| named("OriginTrust.earlier", origin));
+                Ok(Self::Moved { origin: origin()?, earlier: earlier.collect::<Result<_, _>>()? })
+            }
+            Ok(State::New) => Ok(Self::New { origin: origin()? }),
+            Ok(State::Connection) => Ok(Self::Connection),
+            Ok(State::Unspecified) | Err(_) => {
+                Err(value("OriginTrust.state", &wire.state.to_string(), "pinned, moved, new or connection"))
+            }
+        }
+    }
+}
