@@ -1,2 +1,29 @@
-//! Tools.
+//! Tools as processes and endpoints: start, list raw, call, stop; MCP as a client, both eras.
+//!
+//! Everything that is forwarded or hashed stays raw JSON ([`envelope`]); no typed SDK is used. Over stdio
+//! and streamable HTTP, revision 2026-07-28 and the handshake revisions before it. Judging listings,
+//! permits, restarts with back-off and policy are the node's; reading manifests is `plugin`'s.
+
 pub mod envelope;
+
+mod address;
+mod call;
+mod error;
+mod http;
+mod list;
+mod show;
+mod spec;
+mod start;
+mod stdio;
+mod tool;
+mod wire;
+
+pub use address::{AddressClass, class};
+pub use call::{Call, CallError, HeaderParam, RESULT_DEPTH, RawProgress, RawResult};
+pub use error::{Error, RpcError};
+pub use list::RawList;
+pub use spec::{AddressRule, CommandSpec, Limits, ProcessLimits, ToolSpec, UrlSpec};
+pub use start::StartError;
+pub use stdio::Process;
+pub use tool::{Events, Noise, Tool, ToolEvent};
+pub use wire::{Era, HANDSHAKE, MODERN};

@@ -48,7 +48,9 @@ fn a_message_nested_four_thousand_deep_is_taken_apart() {
 #[test]
 fn an_explicit_null_is_a_result() {
     let line = "\u{FEFF}{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null}\r";
-    assert!(matches!(parse(line.as_bytes()), Ok(Message::Response { outcome: Ok(r), .. }) if r.get() == "null"));
+    assert!(
+        matches!(parse(line.as_bytes()), Ok(Message::Response { outcome: Ok(r), .. }) if r.get() == "null")
+    );
 }
 
 #[test]
@@ -58,7 +60,10 @@ fn members_are_set_without_touching_the_others_bytes() {
         with_meta(params, &[("progressToken", Some("7")), ("b", Some("{}")), ("zz", None)]),
         r#"{"n":1e400,"_meta":{"a":1.0,"progressToken":7,"b":{}},"\u006e2":[ 1 , 2 ]}"#
     );
-    assert_eq!(with_meta(params, &[("a", None)]), r#"{"n":1e400,"_meta":{"progressToken":"x"},"\u006e2":[ 1 , 2 ]}"#);
+    assert_eq!(
+        with_meta(params, &[("a", None)]),
+        r#"{"n":1e400,"_meta":{"progressToken":"x"},"\u006e2":[ 1 , 2 ]}"#
+    );
     assert_eq!(with_meta("{}", &[("a", None)]), "{}");
     assert_eq!(with_meta("{}", &[("a", Some("1"))]), r#"{"_meta":{"a":1}}"#);
     assert_eq!(without_member(r#"{"a":1,"b":2,"a":3}"#, "a"), r#"{"b":2}"#);

@@ -1,0 +1,95 @@
+//! One call of a function: what goes to the tool, what comes back.
+
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::envelope;
+use crate::error::Error;
+
+/// Levels a result may be nested; common JSON readers stop at 128, so deeper ones would be lost later
+/// and without a reason.
+pub const RESULT_DEPTH: usize = 120;
+
+/// A call of one function.
+#[derive(Debug)]
+pub struct Call {
+    /// The function's raw name, as its server lists it.
+    pub name: Box<str>,
+    /// A raw object; reaches the tool byte for byte (over stdio line ends between members become blanks).
+    pub arguments: Option<Box<RawValue>>,
+    /// Raw `_meta` to send along, such as trace context. Its `progressToken` and the protocol's own
+    /// members are replaced by ours.
+    pub meta: Option<Box<RawValue>>,
+    /// Where progress goes; full means that some is dropped. Without it the tool is not asked for any.
+    pub progress: Option<mpsc::Sender<RawProgress>>,
+    /// Ends the call early; the tool is told. Dropping the future does the same.
+    pub cancel: CancellationToken,
+    /// Time for the whole call, waiting for the pipe included.
+    pub deadline: Duration,
+    /// Arguments that `x-mcp-header` of the approved schema sends as headers too (HTTP, modern era).
+    pub header_params: Vec<HeaderParam>,
+    /// Set on the one repetition after [`Error::SessionLost`]: no second new session is opened for it.
+    pub repeated: bool,
+}
+
+impl Call {
+    /// A call with a minute's deadline and nothing else.
+    pub fn new(name: &str, arguments: Option<Box<RawValue>>) -> Self {
+        Self {
+            name: name.into(),
+            arguments,
+            meta: None,
+            progress: None,
+            cancel: CancellationToken::new(),
+            deadline: Duration::from_secs(60),
+            header_params: Vec::new(),
+            repeated: false,
+        }
+    }
+}
+
+/// An argument that is sent as header `Mcp-Param-<name>` too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeaderParam {
+    /// The value of `x-mcp-header`.
+    pub name: Box<str>,
+    /// Property names from the arguments' root.
+    pub path: Vec<Box<str>>,
+}
+
+/// The params of one `notifications/progress`, raw; its `progressToken` is ours, see [`Self::with_token`].
+#[derive(Debug, Clone)]
+pub struct RawProgress(pub Box<RawValue>);
+
+impl RawProgress {
+    /// The params' text with the caller's own token in place of ours.
+    pub fn with_token(&self, token: &RawValue) -> String {
+        envelope::with_member(self.0.get(), "progressToken", token.get())
+    }
+}
+
+/// The raw `result` of a call; halves of surrogate pairs are U+FFFD, all else as sent.
+#[derive(Debug, Clone)]
+pub struct RawResult(pub Box<RawValue>);
+
+impl RawResult {
+    /// Member `isError`.
+    pub fn is_error(&self) -> bool {
+        envelope::members(&self.0).and_then(|m| m.get("isError")).is_some_and(|e| e.get() == "true")
+    }
+}
+
+/// Why a call has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError<R> {
+    /// The hook refused at the moment of writing; nothing reached the tool (over HTTP after a redirect:
+    /// nothing more).
+    #[error("call the function: refused at the moment of writing")]
+    Refused(R),
+    /// The tool, or the way to it.
+    #[error(transparent)]
+    Failed(#[from] Error),
+}

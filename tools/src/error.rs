@@ -1,0 +1,184 @@
+//! Why a list or a call did not come to an answer, and what may be done about it.
+
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use crate::envelope;
+
+/// What went wrong between us and a running tool.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The tool's process is gone, or its output was closed.
+    #[error("reach the tool: its process {status}{}", stderr_note(.stderr))]
+    Gone {
+        /// For example `ended with exit code 3`.
+        status: Box<str>,
+        /// The last lines of its stderr, made visible; may be empty.
+        stderr: Box<str>,
+    },
+    /// The tool was stopped by us.
+    #[error("reach the tool: it was stopped")]
+    Stopped,
+    /// No connection to the endpoint, or it was cut.
+    #[error("reach {origin}: {reason}")]
+    Unreachable {
+        /// `scheme://host[:port]`.
+        origin: Box<str>,
+        /// What the network said.
+        reason: Box<str>,
+        /// Whether the request may have arrived; then it is not repeated.
+        sent: bool,
+    },
+    /// The host's address is of a class that may not be connected to.
+    #[error("connect to {host}: {address} is {rule}")]
+    Address {
+        /// As the URL names it.
+        host: Box<str>,
+        /// Resolved.
+        address: std::net::IpAddr,
+        /// Which rule it breaks.
+        rule: Box<str>,
+    },
+    /// The endpoint sent us elsewhere.
+    #[error("follow {from}, which redirects to {to}: {reason}")]
+    Redirected {
+        /// The URL asked.
+        from: Box<str>,
+        /// The URL to use, as far as it was named.
+        to: Box<str>,
+        /// Why it was not followed.
+        reason: Box<str>,
+    },
+    /// The endpoint wants credentials, or other ones.
+    #[error("use {url}: it answers {status}, so the connection needs (other) credentials")]
+    Unauthorized {
+        /// The URL asked.
+        url: Box<str>,
+        /// 401 or 403.
+        status: u16,
+        /// Header `WWW-Authenticate`.
+        challenge: Option<Box<str>>,
+    },
+    /// Another bad HTTP status.
+    #[error("use {url}: it answers {status}{}", body_note(.body))]
+    Status {
+        /// The URL asked.
+        url: Box<str>,
+        /// HTTP status.
+        status: u16,
+        /// The start of the body, made visible.
+        body: Box<str>,
+        /// Header `Retry-After` in seconds.
+        retry_after: Option<Duration>,
+    },
+    /// Not an MCP endpoint.
+    #[error("use {url}: it answers with {content_type}, so this is not an MCP endpoint")]
+    NotMcp {
+        /// The URL asked.
+        url: Box<str>,
+        /// Header `Content-Type`.
+        content_type: Box<str>,
+    },
+    /// The event stream ended before the answer.
+    #[error("read the answer of {url}: its stream ended before it")]
+    StreamEnded {
+        /// The URL asked.
+        url: Box<str>,
+    },
+    /// The endpoint forgot our session; a new one is open. The request did not run: list again, then
+    /// repeat it once with [`crate::Call::repeated`].
+    #[error("use the session with {url}: the server forgot it, a new one is open")]
+    SessionLost {
+        /// The URL asked.
+        url: Box<str>,
+    },
+    /// An answer came that could not be read.
+    #[error("read the tool's answer")]
+    Unreadable(#[source] envelope::Error),
+    /// An answer over the limit; it was thrown away as it came.
+    #[error("read the tool's answer: it is {bytes} bytes or more, over the limit of {limit}")]
+    TooLong {
+        /// Bytes seen until it ended or was cut.
+        bytes: u64,
+        /// The limit.
+        limit: usize,
+    },
+    /// A result nested deeper than readers bear.
+    #[error(
+        "read the tool's answer: the result is nested too deeply, {depth} levels, over the limit of {limit}"
+    )]
+    TooDeep {
+        /// Levels.
+        depth: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The tool answered with a JSON-RPC error.
+    #[error("get a result: the tool answers error {}: {}", .0.code, .0.message)]
+    Rpc(RpcError),
+    /// The result's type is none that we know (2026-07-28: then the result is invalid).
+    #[error("read the tool's answer: its result type `{0}` is unknown")]
+    ResultType(Box<str>),
+    /// The tool wants something of the user first, which is not forwarded.
+    #[error("get a result: the tool asks for more input first, which this node does not forward")]
+    InputRequired,
+    /// Cancelled by the caller.
+    #[error("wait for the tool: cancelled")]
+    Cancelled,
+    /// The deadline passed.
+    #[error("get an answer within {} ms", .after.as_millis())]
+    TimedOut {
+        /// The limit.
+        after: Duration,
+        /// Whether the request had been written; then it may have run.
+        sent: bool,
+    },
+    /// A page is no list, or the list passes a limit.
+    #[error(transparent)]
+    List(#[from] domain::listing::ListFault),
+}
+
+impl Error {
+    /// Whether the request may have reached the tool, and so may have run.
+    pub fn may_have_run(&self) -> bool {
+        match self {
+            Self::Stopped
+            | Self::Address { .. }
+            | Self::Redirected { .. }
+            | Self::Unauthorized { .. }
+            | Self::SessionLost { .. } => false,
+            Self::Unreachable { sent, .. } | Self::TimedOut { sent, .. } => *sent,
+            _ => true,
+        }
+    }
+}
+
+/// A JSON-RPC error as the tool sent it.
+#[derive(Debug, Clone)]
+pub struct RpcError {
+    /// Member `code`; 0 where it is missing or no whole number.
+    pub code: i64,
+    /// Member `message`, made visible; empty where it is missing.
+    pub message: Box<str>,
+    /// The whole object, to be passed on.
+    pub raw: Box<RawValue>,
+}
+
+impl RpcError {
+    /// Reads the error object.
+    pub fn from_raw(raw: &RawValue) -> Self {
+        let members = envelope::members(raw).unwrap_or_default();
+        let code = members.get("code").and_then(|code| code.get().parse().ok()).unwrap_or_default();
+        let message = members.get("message").and_then(envelope::text).unwrap_or_default();
+        Self { code, message: crate::show::line(&message, 500).into(), raw: raw.to_owned() }
+    }
+}
+
+fn stderr_note(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!("; the end of its stderr: {stderr}") }
+}
+
+fn body_note(body: &str) -> String {
+    if body.is_empty() { String::new() } else { format!(": {body}") }
+}

@@ -1,0 +1,103 @@
+//! What a tool is started from: a command or a URL, everything resolved, and the limits it lives under.
+//!
+//! Not here: manifests, variables, secrets, pins and policy; the node has decided all that before.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use domain::listing::ListLimits;
+use http::{HeaderName, HeaderValue};
+use url::Url;
+
+use crate::address::AddressClass;
+
+/// What to start or reach.
+#[derive(Debug, Clone)]
+pub enum ToolSpec {
+    /// An MCP server as a process of ours, over stdio.
+    Command(CommandSpec),
+    /// An MCP server somewhere, over streamable HTTP.
+    Url(UrlSpec),
+}
+
+/// A tool that is a process of ours (30-nodes 4, "Tool processes").
+#[derive(Debug, Clone)]
+pub struct CommandSpec {
+    /// Program and arguments, variables put in. The program is absolute or a name on `path`.
+    pub command: Vec<String>,
+    /// Besides the fixed ones, which these may not replace: `PATH`, `HOME`, `TMPDIR`.
+    pub env: Vec<(String, String)>,
+    /// The tool's own folder: current directory, `HOME` and `TMPDIR`. It exists.
+    pub work_dir: PathBuf,
+    /// `PATH`, the node's setting; the program is looked up on it too.
+    pub path: String,
+    /// What the kernel allows the process.
+    pub process: ProcessLimits,
+    /// What we wait for and read.
+    pub limits: Limits,
+}
+
+/// Kernel limits of a tool's process; its children inherit them. `None` leaves the node's own.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ProcessLimits {
+    /// Bytes of data segment and heap (`RLIMIT_DATA`; not address space, of which run times reserve
+    /// more than they use).
+    pub memory: Option<u64>,
+    /// Open files (`RLIMIT_NOFILE`).
+    pub files: Option<u64>,
+}
+
+/// A tool that is an endpoint somewhere.
+#[derive(Debug, Clone)]
+pub struct UrlSpec {
+    /// The endpoint; its origin is the only one that ever gets a request.
+    pub url: Url,
+    /// Sent with each request, credentials among them.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Which addresses its host may be.
+    pub addresses: AddressRule,
+    /// Setting `tools.resolve`: the address of a host, instead of asking DNS.
+    pub resolve: Vec<(String, IpAddr)>,
+    /// Setting `tools.extra_ca`: certificates (PEM) trusted besides the system's.
+    pub extra_ca: Vec<Vec<u8>>,
+    /// What we wait for and read.
+    pub limits: Limits,
+}
+
+/// Which addresses may be connected to (20-listings 7). Link-local and metadata never are.
+#[derive(Debug, Clone, Default)]
+pub struct AddressRule {
+    /// Classes that the pin and the edge's policy allow.
+    pub classes: Vec<AddressClass>,
+    /// The node's own listeners; port 0 stands for every port.
+    pub never: Vec<SocketAddr>,
+}
+
+/// What is waited for and read, each bounded.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// For an answer to the modern probe over stdio before the handshake is tried: servers of the
+    /// older era may stay silent, and each such start waits this long.
+    pub probe: Duration,
+    /// For the whole start, launchers that download first included.
+    pub start: Duration,
+    /// For a whole list, all pages.
+    pub list: Duration,
+    /// Bytes of one message, answer body or event; a line over it is thrown away as it comes.
+    pub message_bytes: usize,
+    /// Entries, pages and bytes of one list.
+    pub pages: ListLimits,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            probe: Duration::from_secs(2),
+            start: Duration::from_secs(60),
+            list: Duration::from_secs(60),
+            message_bytes: 16 << 20,
+            pages: ListLimits::default(),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The one task that reads a tool's stdout: each message is handled before the next is looked at.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::lines::{Line, Lines};
+use super::shared::Shared;
+use crate::envelope::{self, IdScan, Message, Scanned};
+use crate::error::{Error, RpcError};
+use crate::tool::ToolEvent;
+use crate::wire;
+
+/// Reads messages until stdout ends.
+pub(super) async fn read<R: AsyncRead + Unpin>(stdout: R, limit: usize, shared: Arc<Shared>) {
+    let mut lines = Lines::new(stdout, limit);
+    // A read error is as good as the end.
+    while let Ok(Some(line)) = lines.next().await {
+        match line {
+            Line::Whole(bytes) => handle(bytes, &shared),
+            Line::TooLong { scanned, bytes } => spoilt(&scanned, &Error::TooLong { bytes, limit }, &shared),
+        }
+    }
+    shared.output_ended.cancel();
+}
+
+/// Drains stderr for ever, so that a tool that logs never blocks.
+pub(super) async fn drain<R: AsyncRead + Unpin>(mut stderr: R, shared: Arc<Shared>) {
+    let mut chunk = vec![0; 16 << 10];
+    while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
+        shared.tail().push(chunk.get(..count).unwrap_or_default());
+    }
+}
+
+fn handle(line: &[u8], shared: &Shared) {
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return;
+    }
+    let message = match envelope::parse(line) {
+        Ok(message) => message,
+        Err(error) => {
+            let mut scan = IdScan::default();
+            scan.feed(line);
+            let scanned = scan.finish();
+            if scanned.is_message {
+                spoilt(&scanned, &Error::Unreadable(error), shared);
+            } else {
+                shared.add_noise(line);
+            }
+            return;
+        }
+    };
+    match &message {
+        Message::Response { id: Some(id), outcome } => {
+            if let Some(id) = id.as_u64() {
+                shared.settle(id, wire::outcome(*outcome));
+            }
+        }
+        // It could not read a request of ours and does not know whose it was.
+        Message::Response { id: None, outcome } => {
+            if let (Err(error), Some(id)) = (outcome, shared.only_one()) {
+                shared.settle(id, Err(Error::Rpc(RpcError::from_raw(error))));
+            }
+        }
+        Message::Request { .. } => {
+            if let Some(reply) = wire::reply(&message) {
+                shared.say(reply);
+            }
+        }
+        Message::Notification { method, params } => match (method.as_ref(), params) {
+            (wire::LIST_CHANGED, _) => shared.emit(ToolEvent::ListChanged),
+            ("notifications/progress", Some(params)) => shared.progress(params),
+            ("notifications/message", Some(params)) => shared.emit(ToolEvent::Log((*params).to_owned())),
+            (wire::ACKNOWLEDGED, Some(params)) => shared.acknowledged(params),
+            ("notifications/cancelled", Some(params)) => shared.cancelled_by_tool(params),
+            _ => {}
+        },
+    }
+}
+
+/// Fails at once the calls whose answers a spoilt message held; all others live on.
+fn spoilt(scanned: &Scanned, error: &Error, shared: &Shared) {
+    let settled = scanned.answers.iter().filter(|id| shared.settle(**id, Err(error.clone()))).count();
+    if settled == 0
+        && scanned.answers.is_empty()
+        && let Some(id) = shared.only_one()
+    {
+        shared.settle(id, Err(error.clone()));
+    }
+}

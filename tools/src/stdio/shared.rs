@@ -1,0 +1,209 @@
+//! What the tasks of one stdio tool share: who waits for which answer, noise, stderr, the way out.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::tail::Tail;
+use crate::call::RawProgress;
+use crate::envelope;
+use crate::error::Error;
+use crate::tool::{Events, Noise, ToolEvent};
+use crate::wire;
+
+type Outcome = Result<Box<RawValue>, Error>;
+
+/// Who waits for an answer.
+struct Waiter {
+    answer: oneshot::Sender<Outcome>,
+    progress: Option<mpsc::Sender<RawProgress>>,
+}
+
+#[derive(Default)]
+struct Waiters {
+    by_id: HashMap<u64, Waiter>,
+    /// Set once, when no answer can come any more.
+    closed: Option<Error>,
+}
+
+pub(super) struct Shared {
+    next_id: AtomicU64,
+    waiters: Mutex<Waiters>,
+    noise: Mutex<Noise>,
+    pub(super) tail: Mutex<Tail>,
+    events: Events,
+    /// Whether the opening is done: before that an end is the start's to report.
+    pub(super) opened: AtomicBool,
+    /// Cancelled to stop the tool.
+    pub(super) stop: CancellationToken,
+    /// Cancelled when stdout has ended.
+    pub(super) output_ended: CancellationToken,
+    /// Cancelled when the process is gone and everybody was told.
+    pub(super) done: CancellationToken,
+    /// Replies and cancellations, which nobody waits for.
+    aside: mpsc::Sender<String>,
+    subscription: Mutex<Subscription>,
+}
+
+/// The subscription to changes of the list (modern era).
+#[derive(Default)]
+struct Subscription {
+    /// The request that holds it open.
+    id: u64,
+    /// Whether an earlier one was acknowledged: then announcements may have been missed in between.
+    was_open: bool,
+}
+
+impl Shared {
+    pub(super) fn new(events: Events, aside: mpsc::Sender<String>) -> Self {
+        Self {
+            next_id: AtomicU64::new(1),
+            waiters: Mutex::default(),
+            noise: Mutex::default(),
+            tail: Mutex::default(),
+            events,
+            opened: AtomicBool::new(false),
+            stop: CancellationToken::new(),
+            output_ended: CancellationToken::new(),
+            done: CancellationToken::new(),
+            aside,
+            subscription: Mutex::default(),
+        }
+    }
+
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn emit(&self, event: ToolEvent) {
+        (self.events)(event);
+    }
+
+    /// Registers a request before it is written.
+    pub(super) fn wait_for(
+        &self,
+        id: u64,
+        progress: Option<mpsc::Sender<RawProgress>>,
+    ) -> Result<oneshot::Receiver<Outcome>, Error> {
+        let mut waiters = self.waiters();
+        if let Some(error) = &waiters.closed {
+            return Err(error.clone());
+        }
+        let (answer, receiver) = oneshot::channel();
+        waiters.by_id.insert(id, Waiter { answer, progress });
+        Ok(receiver)
+    }
+
+    /// Ends a wait; late answers go nowhere. False if nobody waited.
+    pub(super) fn settle(&self, id: u64, outcome: Outcome) -> bool {
+        let waiter = self.waiters().by_id.remove(&id);
+        // Who waited may have gone in the meantime.
+        waiter.is_some_and(|waiter| waiter.answer.send(outcome).is_ok())
+    }
+
+    pub(super) fn forget(&self, id: u64) -> bool {
+        self.waiters().by_id.remove(&id).is_some()
+    }
+
+    /// The one request that waits, if it is the only one.
+    pub(super) fn only_one(&self) -> Option<u64> {
+        let waiters = self.waiters();
+        let mut ids = waiters.by_id.keys();
+        ids.next().copied().filter(|_| ids.next().is_none())
+    }
+
+    /// Hands progress on; a caller that does not keep up misses some.
+    pub(super) fn progress(&self, params: &RawValue) {
+        let token = envelope::members(params).and_then(|members| members.get("progressToken"));
+        let Some(id) = token.and_then(envelope::Id::from_raw).and_then(|id| id.as_u64()) else { return };
+        if let Some(progress) = self.waiters().by_id.get(&id).and_then(|waiter| waiter.progress.as_ref()) {
+            progress.try_send(RawProgress(params.to_owned())).ok();
+        }
+    }
+
+    /// Fails all who wait, and all who come.
+    pub(super) fn close(&self, error: &Error) {
+        let mut waiters = self.waiters();
+        waiters.closed.get_or_insert_with(|| error.clone());
+        for (_, waiter) in waiters.by_id.drain() {
+            waiter.answer.send(Err(error.clone())).ok();
+        }
+    }
+
+    /// Why nothing is answered any more; waits until that is known.
+    pub(super) async fn why_closed(&self) -> Error {
+        self.done.cancelled().await;
+        self.waiters().closed.clone().unwrap_or(Error::Stopped)
+    }
+
+    /// Sends a message that nobody waits for. A tool that floods us with requests and does not read what
+    /// we say misses some of it.
+    pub(super) fn say(&self, message: String) {
+        self.aside.try_send(message).ok();
+    }
+
+    /// Notes which request holds the subscription open.
+    pub(super) fn listening(&self, id: u64) {
+        self.subscription.lock().unwrap_or_else(PoisonError::into_inner).id = id;
+    }
+
+    /// The subscription is open. From the second time on something may have been missed.
+    pub(super) fn acknowledged(&self, params: &RawValue) {
+        let meta = envelope::members(params).and_then(|members| members.get("_meta"));
+        let id = meta.and_then(envelope::members).and_then(|meta| meta.get(wire::SUBSCRIPTION_KEY));
+        let id = id.and_then(envelope::Id::from_raw).and_then(|id| id.as_u64());
+        let mut subscription = self.subscription.lock().unwrap_or_else(PoisonError::into_inner);
+        if id == Some(subscription.id) {
+            let again = std::mem::replace(&mut subscription.was_open, true);
+            drop(subscription);
+            if again {
+                self.emit(ToolEvent::Reconnected);
+            }
+        }
+    }
+
+    /// The tool ends the subscription; it may not cancel anything else.
+    pub(super) fn cancelled_by_tool(&self, params: &RawValue) {
+        let id = envelope::members(params).and_then(|members| members.get("requestId"));
+        let id = id.and_then(envelope::Id::from_raw).and_then(|id| id.as_u64());
+        let open = self.subscription.lock().unwrap_or_else(PoisonError::into_inner).id;
+        if open != 0 && id == Some(open) {
+            self.settle(open, Err(Error::Cancelled));
+        }
+    }
+
+    pub(super) fn add_noise(&self, line: &[u8]) {
+        let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
+        noise.lines += 1;
+        if noise.first.is_empty() {
+            let head = line.get(..line.len().min(1000)).unwrap_or_default();
+            noise.first = crate::show::line(&written_out(head), 200).into();
+        }
+    }
+
+    pub(super) fn noise(&self) -> Noise {
+        self.noise.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiters(&self) -> MutexGuard<'_, Waiters> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes as text, those that are no UTF-8 written out.
+fn written_out(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        out.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02X}")));
+    }
+    out
+}

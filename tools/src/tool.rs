@@ -1,0 +1,259 @@
+//! A running tool: started, listed, called, stopped, over whichever transport and era it speaks.
+//!
+//! Not here: judging listings, permits, restarting with back-off; the node does that with what it is told
+//! through [`ToolEvent`].
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::value::RawValue;
+
+use crate::call::{Call, CallError, RESULT_DEPTH, RawResult};
+use crate::envelope;
+use crate::error::Error;
+use crate::http::Http;
+use crate::list::{self, RawList};
+use crate::spec::{Limits, ToolSpec};
+use crate::start::StartError;
+use crate::stdio::{Process, Stdio};
+use crate::wire::{self, Ask, Era, Gate, Peer, Unanswered};
+
+/// What a tool does on its own.
+#[derive(Debug, Clone)]
+pub enum ToolEvent {
+    /// It announced that its list changed.
+    ListChanged,
+    /// The way announcements come was interrupted and is open again (or the session is a new one): some
+    /// may have been missed, so list again.
+    Reconnected,
+    /// Its process ended by itself; calls that waited have failed. Not sent after [`Tool::stop`].
+    Exited {
+        /// For example `ended with exit code 3`.
+        status: Box<str>,
+        /// The last lines of its stderr, made visible.
+        stderr: Box<str>,
+    },
+    /// A log message of the protocol: the raw params of `notifications/message`.
+    Log(Box<RawValue>),
+}
+
+/// Called by the reader at once, in the order read: when it returns, nothing that came later has been
+/// handled. It must not block.
+pub type Events = Arc<dyn Fn(ToolEvent) + Send + Sync>;
+
+/// What came on stdout and was no message.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Noise {
+    /// Lines ignored.
+    pub lines: u64,
+    /// The first of them, made visible and shortened.
+    pub first: Box<str>,
+}
+
+/// A running tool of one plugin version. Dropped without [`Tool::stop`], its processes are killed.
+#[derive(Debug)]
+pub struct Tool {
+    wire: Wire,
+    limits: Limits,
+}
+
+#[derive(Debug)]
+enum Wire {
+    Stdio(Stdio),
+    Http(Http),
+}
+
+impl Tool {
+    /// Starts the process, or opens the endpoint, and finds out the era.
+    ///
+    /// # Errors
+    /// The sentence says what to do, and for a process the end of its stderr.
+    pub async fn start(spec: ToolSpec, events: Events) -> Result<Self, StartError> {
+        match spec {
+            ToolSpec::Command(spec) => {
+                let limits = spec.limits;
+                Ok(Self { wire: Wire::Stdio(Stdio::start(spec, events).await?), limits })
+            }
+            ToolSpec::Url(spec) => {
+                let limits = spec.limits;
+                Ok(Self { wire: Wire::Http(Http::start(spec, events).await?), limits })
+            }
+        }
+    }
+
+    /// Asks for the whole list, page after page.
+    ///
+    /// # Errors
+    /// Only where not even the first page came; a list that broke off later is [`RawList::broken`].
+    pub async fn list(&self) -> Result<RawList, Error> {
+        list::all_pages(self, &self.limits).await
+    }
+
+    /// Calls a function.
+    ///
+    /// `before_write` is the law "the permit is made again at the moment of writing": it runs holding the
+    /// pipe, or when the connection is there and the body is about to go (again after each redirect). If
+    /// it refuses, nothing is written.
+    ///
+    /// # Errors
+    /// [`CallError::Refused`] with the hook's value, or what went wrong; [`Error::may_have_run`] says
+    /// whether the tool may have seen the call.
+    pub async fn call<R, F>(&self, call: Call, before_write: F) -> Result<RawResult, CallError<R>>
+    where
+        R: Send + 'static,
+        F: Fn() -> Result<(), R> + Send + Sync + 'static,
+    {
+        let refusal = Arc::new(Mutex::new(None));
+        let kept = Arc::clone(&refusal);
+        let gate: Gate = Arc::new(move || match before_write() {
+            Ok(()) => true,
+            Err(value) => {
+                *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+                false
+            }
+        });
+        match self.ask(self.call_ask(call, gate)).await {
+            Ok(result) => self.result(&result).map_err(CallError::Failed),
+            Err(Unanswered::Failed(error)) => Err(CallError::Failed(error)),
+            Err(Unanswered::Refused) => {
+                let value = refusal.lock().unwrap_or_else(PoisonError::into_inner).take();
+                Err(value.map_or(CallError::Failed(Error::Stopped), CallError::Refused))
+            }
+        }
+    }
+
+    /// Stops the tool: a process gets its stdin closed, then TERM, then KILL, its whole group; an
+    /// endpoint's session is ended. Calls that still wait fail.
+    pub async fn stop(&self) {
+        match &self.wire {
+            Wire::Stdio(stdio) => stdio.stop().await,
+            Wire::Http(http) => http.stop().await,
+        }
+    }
+
+    /// The era found at the start.
+    pub fn era(&self) -> Era {
+        self.peer().era
+    }
+
+    /// The revision agreed on.
+    pub fn protocol_version(&self) -> Box<str> {
+        self.peer().version
+    }
+
+    /// The address of the last connection to an endpoint.
+    pub fn connected_to(&self) -> Option<SocketAddr> {
+        match &self.wire {
+            Wire::Stdio(_) => None,
+            Wire::Http(http) => http.connected_to(),
+        }
+    }
+
+    /// The process at the head of a command's group, while it runs.
+    pub fn process(&self) -> Option<Process> {
+        match &self.wire {
+            Wire::Stdio(stdio) => stdio.process(),
+            Wire::Http(_) => None,
+        }
+    }
+
+    /// What came on a command's stdout and was no message.
+    pub fn noise(&self) -> Noise {
+        match &self.wire {
+            Wire::Stdio(stdio) => stdio.noise(),
+            Wire::Http(_) => Noise::default(),
+        }
+    }
+
+    /// The end of a command's stderr (64 KiB), made visible, and how many bytes came in all.
+    pub fn stderr(&self) -> (String, u64) {
+        match &self.wire {
+            Wire::Stdio(stdio) => stdio.stderr(),
+            Wire::Http(_) => (String::new(), 0),
+        }
+    }
+
+    pub(crate) fn peer(&self) -> Peer {
+        match &self.wire {
+            Wire::Stdio(stdio) => stdio.peer().clone(),
+            Wire::Http(http) => http.peer(),
+        }
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        match &self.wire {
+            Wire::Stdio(stdio) => stdio.next_id(),
+            Wire::Http(http) => http.next_id(),
+        }
+    }
+
+    pub(crate) async fn ask(&self, ask: Ask) -> Result<Box<RawValue>, Unanswered> {
+        match &self.wire {
+            Wire::Stdio(stdio) => stdio.ask(ask).await,
+            Wire::Http(http) => http.ask(ask).await,
+        }
+    }
+
+    fn call_ask(&self, call: Call, gate: Gate) -> Ask {
+        let id = self.next_id();
+        let mut params = format!(r#"{{"name":{}"#, envelope::quoted(&call.name));
+        for (name, value) in [("arguments", &call.arguments), ("_meta", &call.meta)] {
+            if let Some(value) = value {
+                params.push_str(&format!(r#","{name}":{}"#, value.get()));
+            }
+        }
+        params.push('}');
+        let token = call.progress.is_some().then_some(id);
+        let params = wire::with_era(&params, self.era(), token);
+        let mut ask = Ask::new(id, "tools/call", params, Some(call.deadline));
+        ask.header_params = header_values(call.header_params, call.arguments.as_deref());
+        ask.progress = call.progress;
+        ask.cancel = call.cancel;
+        ask.gate = Some(gate);
+        ask.name = Some(call.name);
+        ask.repeated = call.repeated;
+        ask
+    }
+
+    fn result(&self, result: &RawValue) -> Result<RawResult, Error> {
+        let depth = envelope::depth(result.get());
+        if depth > RESULT_DEPTH {
+            return Err(Error::TooDeep { depth, limit: RESULT_DEPTH });
+        }
+        if self.era() == Era::Modern {
+            let kind = envelope::members(result).and_then(|members| members.get("resultType"));
+            match kind.and_then(envelope::text).as_deref() {
+                None if kind.is_none() => {}
+                Some("complete") => {}
+                Some("input_required") => return Err(Error::InputRequired),
+                other => {
+                    return Err(Error::ResultType(crate::show::line(other.unwrap_or("no text"), 100).into()));
+                }
+            }
+        }
+        let repaired = match envelope::repair_surrogates(result.get()) {
+            std::borrow::Cow::Borrowed(_) => result.to_owned(),
+            std::borrow::Cow::Owned(text) => RawValue::from_string(text).map_err(|_| {
+                Error::Unreadable(envelope::Error::NotMessage("its result cannot be repaired"))
+            })?,
+        };
+        Ok(RawResult(repaired))
+    }
+}
+
+/// The annotated arguments that are there and not null.
+fn header_values(
+    params: Vec<crate::call::HeaderParam>,
+    arguments: Option<&RawValue>,
+) -> Vec<(crate::call::HeaderParam, Box<RawValue>)> {
+    let value = |path: &[Box<str>]| {
+        path.iter().try_fold(arguments?, |value, name| envelope::members(value)?.get(name))
+    };
+    params
+        .into_iter()
+        .filter_map(|param| {
+            let value = value(&param.path).filter(|value| value.get() != "null")?.to_owned();
+            Some((param, value))
+        })
+        .collect()
+}

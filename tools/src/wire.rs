@@ -1,0 +1,249 @@
+//! What both transports share of the protocol: the eras, the opening, what each request carries.
+//!
+//! Source: MCP 2026-07-28 (modern: metadata in each request, no sessions) and the handshake revisions
+//! before it. We advertise no capability: no sampling, elicitation or roots.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::{HeaderParam, RawProgress};
+use crate::envelope::{self, Message};
+use crate::error::{Error, RpcError};
+
+/// The modern revision that we speak.
+pub const MODERN: &str = "2026-07-28";
+/// The handshake revisions that we speak, newest first. The oldest differs over HTTP only, where its
+/// transport (a GET first) is not spoken.
+pub const HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// The first error codes of the modern era; servers before it used those above.
+const MODERN_ERRORS: std::ops::RangeInclusive<i64> = -32099..=-32020;
+/// `UnsupportedProtocolVersion`.
+const UNSUPPORTED_VERSION: i64 = -32022;
+
+pub(crate) const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+pub(crate) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(crate) const CLIENT_KEY: &str = "io.modelcontextprotocol/clientInfo";
+pub(crate) const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
+
+pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
+pub(crate) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+
+/// Which family of revisions a tool speaks; found at its start, the same until it is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    /// 2026-07-28: each request carries its metadata.
+    Modern,
+    /// `initialize` first, revisions to 2025-11-25.
+    Handshake,
+}
+
+/// What a tool said about itself when it was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) era: Era,
+    pub(crate) version: Box<str>,
+    /// Whether it announces changes of its list.
+    pub(crate) list_changed: bool,
+}
+
+/// The hook that is asked at the moment of writing: `false` writes nothing.
+pub(crate) type Gate = std::sync::Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(crate) enum Unanswered {
+    /// The gate said no.
+    Refused,
+    Failed(Error),
+}
+
+impl From<Error> for Unanswered {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Unanswered> for Error {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            // Only calls have a gate that can refuse.
+            Unanswered::Refused => Self::Cancelled,
+            Unanswered::Failed(error) => error,
+        }
+    }
+}
+
+/// One request to a tool.
+pub(crate) struct Ask {
+    pub(crate) id: u64,
+    pub(crate) method: &'static str,
+    /// The whole params object.
+    pub(crate) params: String,
+    pub(crate) progress: Option<mpsc::Sender<RawProgress>>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) cancel: CancellationToken,
+    /// Asked at the moment of writing; absent for what is no call.
+    pub(crate) gate: Option<Gate>,
+    /// For headers of the modern era: the function's name, and values of arguments.
+    pub(crate) name: Option<Box<str>>,
+    pub(crate) header_params: Vec<(HeaderParam, Box<RawValue>)>,
+    /// Whether the tool is told when we stop waiting (never of an opening).
+    pub(crate) cancellable: bool,
+    pub(crate) repeated: bool,
+}
+
+impl Ask {
+    pub(crate) fn new(id: u64, method: &'static str, params: String, deadline: Option<Duration>) -> Self {
+        Self {
+            id,
+            method,
+            params,
+            progress: None,
+            deadline,
+            cancel: CancellationToken::new(),
+            gate: None,
+            name: None,
+            header_params: Vec::new(),
+            cancellable: true,
+            repeated: false,
+        }
+    }
+
+    /// The message; the id is also the progress token.
+    pub(crate) fn message(&self) -> String {
+        envelope::request(&self.id.into(), self.method, Some(&self.params))
+    }
+}
+
+/// Params with the `_meta` members that an era wants; the protocol's own are never the caller's.
+pub(crate) fn with_era(params: &str, era: Era, progress_token: Option<u64>) -> String {
+    let token = progress_token.map(|token| token.to_string());
+    let version = envelope::quoted(MODERN);
+    let client = client_info();
+    let modern = era == Era::Modern;
+    envelope::with_meta(
+        params,
+        &[
+            ("progressToken", token.as_deref()),
+            (VERSION_KEY, modern.then_some(version.as_str())),
+            (CAPABILITIES_KEY, modern.then_some("{}")),
+            (CLIENT_KEY, modern.then_some(client.as_str())),
+        ],
+    )
+}
+
+fn client_info() -> String {
+    format!(r#"{{"name":"pintle","version":"{}"}}"#, env!("CARGO_PKG_VERSION"))
+}
+
+/// Params of `initialize`.
+pub(crate) fn initialize_params() -> String {
+    format!(r#"{{"protocolVersion":"{}","capabilities":{{}},"clientInfo":{}}}"#, HANDSHAKE[0], client_info())
+}
+
+/// Params of `server/discover`.
+pub(crate) fn discover_params() -> String {
+    with_era("{}", Era::Modern, None)
+}
+
+/// Params of `subscriptions/listen`.
+pub(crate) fn listen_params() -> String {
+    with_era(r#"{"notifications":{"toolsListChanged":true}}"#, Era::Modern, None)
+}
+
+/// What the answer to `server/discover` says about the era.
+pub(crate) enum Probe {
+    Modern(Peer),
+    /// Another era, or silence: try the handshake.
+    Handshake,
+    /// Modern, but of revisions that we do not speak.
+    Unknown(Box<str>),
+}
+
+/// Judges a good answer to `server/discover`.
+pub(crate) fn discovered(result: &RawValue) -> Probe {
+    let Some(members) = envelope::members(result) else { return Probe::Handshake };
+    let Some(versions) = members.get("supportedVersions").and_then(strings) else { return Probe::Handshake };
+    if versions.iter().any(|version| version == MODERN) {
+        let list_changed = announces(members.get("capabilities"));
+        return Probe::Modern(Peer { era: Era::Modern, version: MODERN.into(), list_changed });
+    }
+    other_versions(&versions)
+}
+
+/// Judges a bad answer to `server/discover`: any error that is not of the modern era means the other.
+pub(crate) fn not_discovered(error: &RpcError) -> Probe {
+    if !MODERN_ERRORS.contains(&error.code) {
+        return Probe::Handshake;
+    }
+    let supported = envelope::members(&error.raw)
+        .and_then(|members| members.get("data"))
+        .and_then(envelope::members)
+        .and_then(|data| data.get("supported"))
+        .and_then(strings);
+    match supported {
+        Some(versions) if error.code == UNSUPPORTED_VERSION => other_versions(&versions),
+        _ => Probe::Unknown(format!("error {}: {}", error.code, error.message).into()),
+    }
+}
+
+fn other_versions(versions: &[Cow<'_, str>]) -> Probe {
+    if versions.iter().any(|version| HANDSHAKE.contains(&version.as_ref())) {
+        return Probe::Handshake;
+    }
+    Probe::Unknown(crate::show::line(&versions.join(", "), 200).into())
+}
+
+/// Judges the answer to `initialize`; `Err` names the revision that the tool insists on.
+pub(crate) fn initialized(result: &RawValue) -> Result<Peer, Box<str>> {
+    let members = envelope::members(result).unwrap_or_default();
+    let version = members.get("protocolVersion").and_then(envelope::text).unwrap_or_default();
+    if !HANDSHAKE.contains(&version.as_ref()) {
+        return Err(crate::show::line(&version, 100).into());
+    }
+    let list_changed = announces(members.get("capabilities"));
+    Ok(Peer { era: Era::Handshake, version: version.into(), list_changed })
+}
+
+fn announces(capabilities: Option<&RawValue>) -> bool {
+    capabilities
+        .and_then(envelope::members)
+        .and_then(|capabilities| capabilities.get("tools"))
+        .and_then(envelope::members)
+        .and_then(|tools| tools.get("listChanged"))
+        .is_some_and(|value| value.get() == "true")
+}
+
+fn strings(raw: &RawValue) -> Option<Vec<Cow<'_, str>>> {
+    let values: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
+    values.into_iter().map(envelope::text).collect()
+}
+
+/// What we say to a request of the tool's own, if anything: modern servers may send none.
+pub(crate) fn reply(message: &Message<'_>) -> Option<String> {
+    let Message::Request { id, method, .. } = message else { return None };
+    if method == "ping" {
+        return Some(envelope::answer(id, "{}"));
+    }
+    Some(envelope::failure(Some(id), &envelope::error_object(-32601, "this client offers no such method")))
+}
+
+/// The outcome of an answer, owned.
+pub(crate) fn outcome(outcome: Result<&RawValue, &RawValue>) -> Result<Box<RawValue>, Error> {
+    match outcome {
+        Ok(result) => Ok(result.to_owned()),
+        Err(error) => Err(Error::Rpc(RpcError::from_raw(error))),
+    }
+}
+
+/// The moment a wait ends; without a deadline one that never comes within a run.
+pub(crate) fn end_of(deadline: Option<Duration>) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    Instant::now() + deadline.unwrap_or(YEAR).min(YEAR)
+}

@@ -1,0 +1,14 @@
+//! The crate against real processes and endpoints: Python servers that misbehave as they are told.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "tests fail by panicking"
+)]
+
+mod it {
+    pub(crate) mod stdio;
+    pub(crate) mod support;
+}
