@@ -1,1 +1,3 @@
-//! Stub.
+//! The node agent: holds its plugin set, runs the plugins of it, and calls only what is approved.
+
+pub mod guard;

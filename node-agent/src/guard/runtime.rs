@@ -1,0 +1,110 @@
+//! The running tools, by version and tool: whom a permitted call goes to, and who lists again.
+//!
+//! The supervisor registers and removes them; the gateway looks them up.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use domain::id::{PluginVersion, ToolId};
+use tokio::sync::watch;
+use tools::Tool;
+
+/// The running tools of a node and its monotonic clock.
+#[derive(Debug)]
+pub struct Runtime {
+    started: Instant,
+    tools: ArcSwap<HashMap<(PluginVersion, ToolId), Running>>,
+}
+
+/// One running tool.
+#[derive(Clone, Debug)]
+pub(crate) struct Running {
+    pub(crate) tool: Arc<Tool>,
+    pub(crate) relist: Relist,
+}
+
+/// Asks for a new list of one tool and learns when it ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Relist {
+    /// Raised by each request.
+    wanted: Arc<watch::Sender<u64>>,
+    /// Raised by each list that ended, however it ended.
+    ended: watch::Receiver<u64>,
+}
+
+impl Relist {
+    /// The two ends: this one asks, the others belong to who lists.
+    pub(crate) fn new() -> (Self, watch::Receiver<u64>, watch::Sender<u64>) {
+        let (wanted, requests) = watch::channel(0);
+        let (done, ended) = watch::channel(0);
+        (Self { wanted: Arc::new(wanted), ended }, requests, done)
+    }
+
+    /// Asks without waiting.
+    pub(crate) fn ask(&self) {
+        self.wanted.send_modify(|number| *number += 1);
+    }
+
+    async fn wait(mut self) {
+        self.ended.mark_unchanged();
+        self.ask();
+        // An error means that the tool is gone; then there is nothing to wait for.
+        let _ = self.ended.changed().await;
+    }
+}
+
+impl Default for Runtime {
+    fn default() -> Self {
+        Self { started: Instant::now(), tools: ArcSwap::default() }
+    }
+}
+
+impl Runtime {
+    /// The running tool of that version, if it is up.
+    pub fn tool(&self, version: &PluginVersion, tool: &ToolId) -> Option<Arc<Tool>> {
+        self.running(version, tool).map(|running| running.tool)
+    }
+
+    /// Waits until the next list of the tool ended; asks for one if none is under way. All that wait
+    /// share it. Returns at once if the tool is not up, and when it ends meanwhile.
+    ///
+    /// The caller asks the table again afterwards: how the list ended is written there. It brings
+    /// its own limit of time; a list ends within a minute (`tools::Limits`).
+    pub async fn relist(&self, version: &PluginVersion, tool: &ToolId) {
+        if let Some(running) = self.running(version, tool) {
+            running.relist.wait().await;
+        }
+    }
+
+    /// Milliseconds since the node agent started: the clock of [`domain::guard::Table::permit`].
+    pub fn now_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn insert(&self, version: &PluginVersion, tool: &ToolId, running: &Running) {
+        self.change(|tools| {
+            tools.insert((version.clone(), tool.clone()), running.clone());
+        });
+    }
+
+    pub(crate) fn remove(&self, version: &PluginVersion, tool: &ToolId) {
+        self.change(|tools| {
+            tools.remove(&(version.clone(), tool.clone()));
+        });
+    }
+
+    fn running(&self, version: &PluginVersion, tool: &ToolId) -> Option<Running> {
+        // A handful of tools per node, so that a clone of the key is the cheapest way to ask.
+        self.tools.load().get(&(version.clone(), tool.clone())).cloned()
+    }
+
+    fn change(&self, change: impl Fn(&mut HashMap<(PluginVersion, ToolId), Running>)) {
+        self.tools.rcu(|tools| {
+            let mut tools = HashMap::clone(tools);
+            change(&mut tools);
+            tools
+        });
+    }
+}
