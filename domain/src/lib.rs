@@ -4,13 +4,16 @@
 //! workspace either brings bytes to this one's doors or carries out what it decided. No type here
 //! derives serde: each door (wire, store, API, ledger) owns its own format.
 
+pub mod audit;
 pub mod digest;
 pub mod guard;
 pub mod id;
 pub mod listing;
 pub mod name;
+pub mod origin;
 pub mod plugin_set;
 pub mod refusal;
+pub mod role;
 pub mod snapshot;
 pub mod time;
 pub mod visible;
