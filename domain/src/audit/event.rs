@@ -1,0 +1,319 @@
+//! The closed list of audit events, each with its fields.
+//!
+//! Secrets, arguments and results are never in one. Texts that came from plugins or nodes are made
+//! visible here, once for all readers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::digest::{Digest, ListingHash};
+use crate::id::{EdgeName, NodeId, NodeName, PluginName, PluginVersion, ToolId};
+use crate::time::Timestamp;
+use crate::visible::make_visible;
+
+/// How one function of a version differs from what the fleet goes by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FunctionDifference {
+    /// The version.
+    pub version: PluginVersion,
+    /// The tool.
+    pub tool: ToolId,
+    /// The function's name.
+    pub function: Arc<str>,
+    /// The hash in force; `None` if the snapshot does not have it.
+    pub approved: Option<ListingHash>,
+    /// The hash seen; `None` if it is gone.
+    pub seen: Option<ListingHash>,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are the audit log's own words, listed with their meaning in docs/audit.md")]
+pub enum Event {
+    /// The fleet was made.
+    FleetCreate { fleet: String, name: String },
+    /// An API token was made.
+    TokenCreate { token: String, token_name: String, roles: Vec<String>, scopes: Vec<String> },
+    /// An API token was revoked.
+    TokenRevoke { token: String, token_name: String },
+    /// A join token was made.
+    JoinTokenCreate { token: String, edge: EdgeName, uses: u64, expires_at: Timestamp },
+    /// A join token was revoked.
+    JoinTokenRevoke { token: String, edge: EdgeName },
+    /// A node joined.
+    NodeJoin { node: NodeId, node_name: NodeName, edge: EdgeName, token: String, agent_version: String },
+    /// A node said that it runs other versions than it had said before.
+    NodeVersionsSet { node: NodeId, node_name: NodeName, versions: Vec<PluginVersion> },
+    /// An edge was made.
+    EdgeCreate { edge: EdgeName },
+    /// A version was pushed.
+    PluginVersionPush {
+        version: PluginVersion,
+        content_digest: Digest,
+        archive_sha256: Digest,
+        archive_length: u64,
+        tools: Vec<ToolId>,
+    },
+    /// An edge goes by a version from now on.
+    EdgeAssignmentSet { edge: EdgeName, version: PluginVersion, earlier: Option<semver::Version> },
+    /// An edge has the plugin no longer.
+    EdgeAssignmentUnset { edge: EdgeName, version: PluginVersion },
+    /// The first complete listing of a tool became its snapshot.
+    ToolsSnapshot {
+        version: PluginVersion,
+        tool: ToolId,
+        node: NodeName,
+        functions: BTreeMap<Arc<str>, ListingHash>,
+    },
+    /// A node saw a function list itself differently, for the first time or again.
+    ToolsChanged { node: NodeName, difference: FunctionDifference },
+    /// No node sees that difference any longer.
+    ToolsRestored { difference: FunctionDifference },
+    /// People made what was seen what the fleet goes by.
+    ToolsApprove { plugin: PluginName, functions: Vec<FunctionDifference>, attended: bool },
+    /// People keep what was seen refused.
+    ToolsReject { plugin: PluginName, functions: Vec<FunctionDifference> },
+    /// A remote tool may be called at its origin; again once the class of its address is known.
+    EndpointPinned {
+        edge: EdgeName,
+        version: PluginVersion,
+        tool: ToolId,
+        origin: String,
+        address_class: Option<String>,
+    },
+    /// A remote tool is at another origin than was approved, or new (then `earlier` is empty).
+    EndpointMoved { edge: EdgeName, version: PluginVersion, tool: ToolId, earlier: Vec<String>, origin: String },
+    /// People approved an origin; on every edge if none is named.
+    EndpointApprove {
+        edge: Option<EdgeName>,
+        version: PluginVersion,
+        tool: ToolId,
+        earlier: Vec<String>,
+        origin: String,
+        attended: bool,
+    },
+    /// A node sent a listing whose hash was not asked for, or that is not in canonical form.
+    ListingFalse { node: NodeName, hash: ListingHash, fault: String },
+    /// A request was denied.
+    AccessDenied { action: String, missing: String },
+}
+
+impl Event {
+    /// Its name, `noun.noun.verb`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::FleetCreate { .. } => "fleet.create",
+            Self::TokenCreate { .. } => "token.create",
+            Self::TokenRevoke { .. } => "token.revoke",
+            Self::JoinTokenCreate { .. } => "join_token.create",
+            Self::JoinTokenRevoke { .. } => "join_token.revoke",
+            Self::NodeJoin { .. } => "node.join",
+            Self::NodeVersionsSet { .. } => "node.versions.set",
+            Self::EdgeCreate { .. } => "edge.create",
+            Self::PluginVersionPush { .. } => "plugin.version.push",
+            Self::EdgeAssignmentSet { .. } => "edge.assignment.set",
+            Self::EdgeAssignmentUnset { .. } => "edge.assignment.unset",
+            Self::ToolsSnapshot { .. } => "plugin.tools.snapshot",
+            Self::ToolsChanged { .. } => "plugin.tools.changed",
+            Self::ToolsRestored { .. } => "plugin.tools.restored",
+            Self::ToolsApprove { .. } => "plugin.tools.approve",
+            Self::ToolsReject { .. } => "plugin.tools.reject",
+            Self::EndpointPinned { .. } => "plugin.endpoint.pinned",
+            Self::EndpointMoved { .. } => "plugin.endpoint.moved",
+            Self::EndpointApprove { .. } => "plugin.endpoint.approve",
+            Self::ListingFalse { .. } => "plugin.listing.false",
+            Self::AccessDenied { .. } => "access.denied",
+        }
+    }
+
+    /// What it was done to: `plugin/NAME`, `edge/NAME`, `node/NAME`, `token/ID`, `join_token/ID` or
+    /// `fleet`.
+    pub fn subject(&self) -> String {
+        match self {
+            Self::FleetCreate { .. } | Self::AccessDenied { .. } => "fleet".to_owned(),
+            Self::TokenCreate { token, .. } | Self::TokenRevoke { token, .. } => format!("token/{token}"),
+            Self::JoinTokenCreate { token, .. } | Self::JoinTokenRevoke { token, .. } => {
+                format!("join_token/{token}")
+            }
+            Self::NodeJoin { node_name, .. } | Self::NodeVersionsSet { node_name, .. } => {
+                format!("node/{node_name}")
+            }
+            Self::ListingFalse { node, .. } => format!("node/{node}"),
+            Self::EdgeCreate { edge }
+            | Self::EdgeAssignmentSet { edge, .. }
+            | Self::EdgeAssignmentUnset { edge, .. } => format!("edge/{edge}"),
+            Self::PluginVersionPush { version, .. }
+            | Self::ToolsSnapshot { version, .. }
+            | Self::EndpointPinned { version, .. }
+            | Self::EndpointMoved { version, .. }
+            | Self::EndpointApprove { version, .. } => format!("plugin/{}", version.plugin),
+            Self::ToolsChanged { difference, .. } | Self::ToolsRestored { difference } => {
+                format!("plugin/{}", difference.version.plugin)
+            }
+            Self::ToolsApprove { plugin, .. } | Self::ToolsReject { plugin, .. } => format!("plugin/{plugin}"),
+        }
+    }
+
+    /// Its own fields.
+    pub fn fields(&self) -> Value {
+        match self {
+            Self::FleetCreate { .. }
+            | Self::TokenCreate { .. }
+            | Self::TokenRevoke { .. }
+            | Self::JoinTokenCreate { .. }
+            | Self::JoinTokenRevoke { .. }
+            | Self::AccessDenied { .. } => self.fields_of_access(),
+            Self::NodeJoin { .. }
+            | Self::NodeVersionsSet { .. }
+            | Self::EdgeCreate { .. }
+            | Self::PluginVersionPush { .. }
+            | Self::EdgeAssignmentSet { .. }
+            | Self::EdgeAssignmentUnset { .. }
+            | Self::ListingFalse { .. } => self.fields_of_fleet(),
+            Self::ToolsSnapshot { .. }
+            | Self::ToolsChanged { .. }
+            | Self::ToolsRestored { .. }
+            | Self::ToolsApprove { .. }
+            | Self::ToolsReject { .. }
+            | Self::EndpointPinned { .. }
+            | Self::EndpointMoved { .. }
+            | Self::EndpointApprove { .. } => self.fields_of_tools(),
+        }
+    }
+
+    fn fields_of_access(&self) -> Value {
+        match self {
+            Self::FleetCreate { fleet, name } => json!({ "fleet": fleet, "name": visible(name) }),
+            Self::TokenCreate { token, token_name, roles, scopes } => {
+                json!({ "token": token, "token_name": visible(token_name), "roles": roles, "scopes": scopes })
+            }
+            Self::TokenRevoke { token, token_name } => {
+                json!({ "token": token, "token_name": visible(token_name) })
+            }
+            Self::JoinTokenCreate { token, edge, uses, expires_at } => json!({
+                "token": token,
+                "edge": edge.as_str(),
+                "uses": uses,
+                "expires_at": expires_at.to_string(),
+            }),
+            Self::JoinTokenRevoke { token, edge } => json!({ "token": token, "edge": edge.as_str() }),
+            Self::AccessDenied { action, missing } => json!({ "action": action, "missing": missing }),
+            _ => Value::Null,
+        }
+    }
+
+    fn fields_of_fleet(&self) -> Value {
+        match self {
+            Self::NodeJoin { node, node_name, edge, token, agent_version } => json!({
+                "node": node.as_str(),
+                "node_name": node_name.as_str(),
+                "edge": edge.as_str(),
+                "token": token,
+                "agent_version": visible(agent_version),
+            }),
+            Self::NodeVersionsSet { node, node_name, versions } => json!({
+                "node": node.as_str(),
+                "node_name": node_name.as_str(),
+                "versions": versions.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            }),
+            Self::EdgeCreate { edge } => json!({ "edge": edge.as_str() }),
+            Self::PluginVersionPush { version, content_digest, archive_sha256, archive_length, tools } => json!({
+                "plugin": version.plugin.as_str(),
+                "version": version.version.to_string(),
+                "content_digest": content_digest.to_string(),
+                "archive_sha256": archive_sha256.to_string(),
+                "archive_length": archive_length,
+                "tools": tools.iter().map(ToolId::as_str).collect::<Vec<_>>(),
+            }),
+            Self::EdgeAssignmentSet { edge, version, earlier } => json!({
+                "edge": edge.as_str(),
+                "plugin": version.plugin.as_str(),
+                "version": version.version.to_string(),
+                "earlier": earlier.as_ref().map(ToString::to_string),
+            }),
+            Self::EdgeAssignmentUnset { edge, version } => json!({
+                "edge": edge.as_str(),
+                "plugin": version.plugin.as_str(),
+                "version": version.version.to_string(),
+            }),
+            Self::ListingFalse { node, hash, fault } => {
+                json!({ "node": node.as_str(), "hash": hash.to_string(), "fault": visible(fault) })
+            }
+            _ => Value::Null,
+        }
+    }
+
+    fn fields_of_tools(&self) -> Value {
+        match self {
+            Self::ToolsSnapshot { version, tool, node, functions } => {
+                let functions: serde_json::Map<String, Value> =
+                    functions.iter().map(|(name, hash)| (visible(name), json!(hash.to_string()))).collect();
+                let mut fields = of_tool(version, tool);
+                fields["node"] = json!(node.as_str());
+                fields["functions"] = Value::Object(functions);
+                fields
+            }
+            Self::ToolsChanged { node, difference } => {
+                let mut fields = of_difference(difference);
+                fields["node"] = json!(node.as_str());
+                fields
+            }
+            Self::ToolsRestored { difference } => of_difference(difference),
+            Self::ToolsApprove { functions, attended, .. } => json!({
+                "functions": functions.iter().map(of_difference).collect::<Vec<_>>(),
+                "attended": attended,
+            }),
+            Self::ToolsReject { functions, .. } => {
+                json!({ "functions": functions.iter().map(of_difference).collect::<Vec<_>>() })
+            }
+            Self::EndpointPinned { edge, version, tool, origin, address_class } => {
+                let mut fields = of_tool(version, tool);
+                fields["address_class"] = json!(address_class);
+                fields["edge"] = json!(edge.as_str());
+                fields["origin"] = json!(visible(origin));
+                fields
+            }
+            Self::EndpointMoved { edge, version, tool, earlier, origin } => {
+                let mut fields = of_move(version, tool, earlier, origin);
+                fields["edge"] = json!(edge.as_str());
+                fields
+            }
+            Self::EndpointApprove { edge, version, tool, earlier, origin, attended } => {
+                let mut fields = of_move(version, tool, earlier, origin);
+                fields["edge"] = json!(edge.as_ref().map(EdgeName::as_str));
+                fields["attended"] = json!(attended);
+                fields
+            }
+            _ => Value::Null,
+        }
+    }
+}
+
+fn of_tool(version: &PluginVersion, tool: &ToolId) -> Value {
+    json!({
+        "plugin": version.plugin.as_str(),
+        "version": version.version.to_string(),
+        "tool": visible(tool.as_str()),
+    })
+}
+
+fn of_difference(difference: &FunctionDifference) -> Value {
+    let mut fields = of_tool(&difference.version, &difference.tool);
+    fields["function"] = json!(visible(&difference.function));
+    fields["approved"] = json!(difference.approved.map(|hash| hash.to_string()));
+    fields["seen"] = json!(difference.seen.map(|hash| hash.to_string()));
+    fields
+}
+
+fn of_move(version: &PluginVersion, tool: &ToolId, earlier: &[String], origin: &str) -> Value {
+    let mut fields = of_tool(version, tool);
+    fields["earlier"] = json!(earlier.iter().map(|origin| visible(origin)).collect::<Vec<_>>());
+    fields["origin"] = json!(visible(origin));
+    fields
+}
+
+fn visible(text: &str) -> String {
+    make_visible(text).into_owned()
+}
