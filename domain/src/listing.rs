@@ -30,5 +30,15 @@ pub const ENTRY_BYTES: usize = 1 << 20;
 /// quotes. Frozen.
 pub const STRING_BYTES: usize = 256 << 10;
 
+/// Reads a canonical form back into a tree; `None` if the text is none that a reader would take.
+pub(crate) fn read_canonical(text: &str) -> Option<json::Json<'_>> {
+    reader::read_document(text).ok()
+}
+
+/// The canonical form of part of a listing.
+pub(crate) fn canonical_of(json: &json::Json<'_>) -> String {
+    canonical::canonical(json)
+}
+
 #[cfg(test)]
 mod tests;
