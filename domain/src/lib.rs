@@ -13,6 +13,7 @@ pub mod listing;
 pub mod name;
 pub mod origin;
 pub mod plugin_set;
+pub mod reconcile;
 pub mod refusal;
 pub mod role;
 pub mod snapshot;
