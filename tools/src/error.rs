@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::origin::{AddressFault, ClassFault, MAX_REDIRECTS, RedirectFault};
 use serde_json::value::RawValue;
 
 use crate::envelope;
@@ -30,25 +31,26 @@ pub enum Error {
         /// Whether the request may have arrived; then it is not repeated.
         sent: bool,
     },
-    /// The host's address is of a class that may not be connected to.
-    #[error("connect to {host}: {address} is {rule}")]
+    /// The host's address may not be connected to.
+    #[error("connect to {host} at {address}: {fault}")]
     Address {
         /// As the URL names it.
         host: Box<str>,
         /// Resolved.
         address: std::net::IpAddr,
         /// Which rule it breaks.
-        rule: Box<str>,
+        fault: AddressRefusal,
     },
-    /// The endpoint sent us elsewhere.
-    #[error("follow {from}, which redirects to {to}: {reason}")]
-    Redirected {
-        /// The URL asked.
+    /// The endpoint sent us where we do not follow; the sentence names the URL.
+    #[error(transparent)]
+    Redirected(#[from] RedirectFault),
+    /// The endpoint sent us on and on.
+    #[error("follow {from}: it sent us on {MAX_REDIRECTS} times and then to {to}; use the last URL")]
+    TooManyRedirects {
+        /// The URL asked first.
         from: Box<str>,
-        /// The URL to use, as far as it was named.
+        /// The last `Location`.
         to: Box<str>,
-        /// Why it was not followed.
-        reason: Box<str>,
     },
     /// The endpoint wants credentials, or other ones.
     #[error("use {url}: it answers {status}, so the connection needs (other) credentials")]
@@ -69,8 +71,10 @@ pub enum Error {
         status: u16,
         /// The start of the body, made visible.
         body: Box<str>,
-        /// Header `Retry-After` in seconds.
+        /// Header `Retry-After`, where it gives seconds.
         retry_after: Option<Duration>,
+        /// The JSON-RPC error in the body, if there is one.
+        rpc: Option<Box<RpcError>>,
     },
     /// Not an MCP endpoint.
     #[error("use {url}: it answers with {content_type}, so this is not an MCP endpoint")]
@@ -93,6 +97,9 @@ pub enum Error {
         /// The URL asked.
         url: Box<str>,
     },
+    /// The new session in place of a lost one could not be opened.
+    #[error("open a new session: {0}")]
+    Reopen(Box<str>),
     /// An answer came that could not be read.
     #[error("read the tool's answer")]
     Unreadable(#[source] envelope::Error),
@@ -145,13 +152,28 @@ impl Error {
         match self {
             Self::Stopped
             | Self::Address { .. }
-            | Self::Redirected { .. }
+            | Self::Redirected(_)
+            | Self::TooManyRedirects { .. }
             | Self::Unauthorized { .. }
             | Self::SessionLost { .. } => false,
             Self::Unreachable { sent, .. } | Self::TimedOut { sent, .. } => *sent,
             _ => true,
         }
     }
+}
+
+/// Why an address is not connected to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AddressRefusal {
+    /// No tool is called there.
+    #[error(transparent)]
+    Never(AddressFault),
+    /// Another class than the pinned one (reported as a move), or one that policy does not allow.
+    #[error(transparent)]
+    Class(ClassFault),
+    /// The node's own listener.
+    #[error("it is a listener of this node itself")]
+    OwnListener,
 }
 
 /// A JSON-RPC error as the tool sent it.

@@ -1,27 +1,346 @@
-//! skeleton
-use crate::spec::UrlSpec;
-use crate::start::StartError;
-use crate::tool::Events;
-use crate::wire::{Ask, Peer, Unanswered};
-use serde_json::value::RawValue;
+//! A tool over streamable HTTP: an endpoint somewhere, each request a POST of its own.
+//!
+//! Both eras: 2026-07-28 without sessions, and the handshake revisions with them. The transport of
+//! 2024-11-05 (a GET that names where to POST) is not spoken.
+
+mod address;
+mod answer;
+mod client;
+mod headers;
+mod listen;
+mod open;
+mod session;
+
+use std::fmt;
 use std::net::SocketAddr;
-#[derive(Debug)]
-pub(crate) struct Http;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use http::HeaderMap;
+use reqwest::Response;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::RawProgress;
+use crate::envelope::{self, IdScan, Message};
+use crate::error::{Error, RpcError};
+use crate::spec::{Limits, UrlSpec};
+use crate::start::StartError;
+use crate::tool::{Events, ToolEvent};
+use crate::wire::{self, Ask, Era, Peer, Unanswered};
+use answer::Form;
+use client::{Client, Outgoing};
+use session::{Doubt, Session, Sessions};
+
+/// For what nobody waits for: cancellations, replies, the end of a session.
+const ASIDE: Duration = Duration::from_secs(5);
+
+/// A remote tool.
+pub(crate) struct Http {
+    core: Arc<Core>,
+}
+
+struct Core {
+    client: Client,
+    limits: Limits,
+    events: Events,
+    next_id: AtomicU64,
+    sessions: OnceLock<Sessions>,
+    /// How often the stream of announcements was opened.
+    opened: AtomicU64,
+    stop: CancellationToken,
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http").field("url", &self.core.client.url.as_str()).finish_non_exhaustive()
+    }
+}
+
 impl Http {
-    pub(crate) async fn start(_spec: UrlSpec, _events: Events) -> Result<Self, StartError> {
-        Err(StartError::EmptyCommand)
+    /// Opens the endpoint.
+    pub(crate) async fn start(spec: UrlSpec, events: Events) -> Result<Self, StartError> {
+        let limits = spec.limits;
+        let core = Arc::new(Core {
+            client: Client::new(spec)?,
+            limits,
+            events,
+            next_id: AtomicU64::new(1),
+            sessions: OnceLock::new(),
+            opened: AtomicU64::new(0),
+            stop: CancellationToken::new(),
+        });
+        let session = open::open(&core).await?;
+        let listens = session.peer.list_changed;
+        core.sessions.get_or_init(|| Sessions::new(session));
+        if listens {
+            let listening = Arc::clone(&core);
+            let stop = core.stop.clone();
+            tokio::spawn(async move { stop.run_until_cancelled(listen::listen(listening)).await });
+        }
+        Ok(Self { core })
     }
+
     pub(crate) fn peer(&self) -> Peer {
-        unreachable!()
+        self.core.sessions().present().peer.clone()
     }
+
     pub(crate) fn next_id(&self) -> u64 {
-        0
+        self.core.next_id()
     }
-    pub(crate) async fn ask(&self, _ask: Ask) -> Result<Box<RawValue>, Unanswered> {
-        Err(Unanswered::Refused)
-    }
-    pub(crate) async fn stop(&self) {}
+
     pub(crate) fn connected_to(&self) -> Option<SocketAddr> {
+        self.core.client.connected_to()
+    }
+
+    /// One request. Ends with the answer, the deadline, the caller's wish or the stop.
+    pub(crate) async fn ask(&self, ask: Ask) -> Result<Box<RawValue>, Unanswered> {
+        let core = &self.core;
+        let session = core.sessions().present();
+        let mut waiting = Waiting {
+            core: Arc::clone(core),
+            session: Arc::clone(&session),
+            id: ask.id,
+            begun: Arc::default(),
+            answered: false,
+        };
+        let begun = Arc::clone(&waiting.begun);
+        let outcome = tokio::select! {
+            biased;
+            () = ask.cancel.cancelled() => return Err(Error::Cancelled.into()),
+            () = core.stop.cancelled() => Err(Error::Stopped.into()),
+            outcome = core.ask(&ask, &session, &begun) => outcome,
+            () = tokio::time::sleep_until(wire::end_of(ask.deadline)) => return Err(Error::TimedOut {
+                after: ask.deadline.unwrap_or_default(),
+                sent: begun.load(Ordering::Acquire),
+            }.into()),
+        };
+        waiting.answered = true;
+        outcome
+    }
+
+    pub(crate) async fn stop(&self) {
+        self.core.stop.cancel();
+        let session = self.core.sessions().present();
+        if session.id.is_some() {
+            let mut headers = HeaderMap::new();
+            headers::add_era(&mut headers, &session.peer, session.id.as_ref());
+            let mut delete = Outgoing::get(headers);
+            delete.method = None;
+            // Servers need not know DELETE (405), and are left anyway.
+            tokio::time::timeout(ASIDE, self.core.client.send(&delete)).await.ok();
+        }
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        self.core.stop.cancel();
+    }
+}
+
+/// A request that waits; dropped before its answer, a server of the handshake era is told. In the modern
+/// era closing the stream says it.
+struct Waiting {
+    core: Arc<Core>,
+    session: Arc<Session>,
+    id: u64,
+    begun: Arc<AtomicBool>,
+    answered: bool,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if self.answered || self.session.peer.era == Era::Modern || !self.begun.load(Ordering::Acquire) {
+            return;
+        }
+        let params = format!(r#"{{"requestId":{}}}"#, self.id);
+        let message = envelope::notification("notifications/cancelled", Some(&params));
+        self.core.say(message, Arc::clone(&self.session));
+    }
+}
+
+impl Core {
+    fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn emit(&self, event: ToolEvent) {
+        (self.events)(event);
+    }
+
+    #[expect(clippy::expect_used, reason = "`start` sets it before anything else gets hold of the core")]
+    fn sessions(&self) -> &Sessions {
+        self.sessions.get().expect("the endpoint was opened")
+    }
+
+    fn streams_opened(&self) -> u64 {
+        self.opened.load(Ordering::Acquire)
+    }
+
+    /// One request in the present session, which is tested, found lost and opened anew here.
+    async fn ask(
+        self: &Arc<Self>,
+        ask: &Ask,
+        session: &Arc<Session>,
+        begun: &Arc<AtomicBool>,
+    ) -> Result<Box<RawValue>, Unanswered> {
+        if session.suspect.load(Ordering::Acquire) {
+            self.sessions().test(self, session).await?;
+        }
+        let error = match self.exchange(ask, session, begun).await {
+            Err(Unanswered::Failed(error)) => error,
+            other => return other,
+        };
+        match Self::session_doubt(session, &error) {
+            Doubt::Lost if !ask.repeated => {
+                self.sessions().renew(self, session).await?;
+                return Err(self.session_lost().into());
+            }
+            Doubt::Lost | Doubt::Suspect => session.suspect.store(true, Ordering::Release),
+            Doubt::None => {}
+        }
+        Err(match error {
+            Error::Status { rpc: Some(error), .. } => Error::Rpc(*error),
+            error => error,
+        }
+        .into())
+    }
+
+    /// One request as it is, without looking after the session.
+    async fn exchange(
+        self: &Arc<Self>,
+        ask: &Ask,
+        session: &Session,
+        begun: &Arc<AtomicBool>,
+    ) -> Result<Box<RawValue>, Unanswered> {
+        let mut headers = headers::of_post();
+        headers::add_era(&mut headers, &session.peer, session.id.as_ref());
+        if session.peer.era == Era::Modern {
+            headers::add_mirrored(&mut headers, ask);
+        }
+        let response = self.post(ask, headers, begun).await?;
+        Ok(self.answer(response, ask).await?)
+    }
+
+    async fn post(
+        &self,
+        ask: &Ask,
+        headers: HeaderMap,
+        begun: &Arc<AtomicBool>,
+    ) -> Result<Response, Unanswered> {
+        let mut outgoing = Outgoing::post(headers, ask.message());
+        outgoing.gate.clone_from(&ask.gate);
+        outgoing.begun = Arc::clone(begun);
+        self.client.send(&outgoing).await
+    }
+
+    /// The answer to a request, in whichever form it comes; what comes before it is handled on the way.
+    async fn answer(self: &Arc<Self>, response: Response, ask: &Ask) -> Result<Box<RawValue>, Error> {
+        let url = self.client.url.as_str();
+        let limit = self.limits.message_bytes;
+        match answer::form(response, url).await? {
+            (Form::Nothing, _) => Err(Error::StreamEnded { url: url.into() }),
+            (Form::Json, response) => {
+                let body = answer::body(response, limit, &self.client).await?;
+                let answer = match envelope::parse(&body).map_err(Error::Unreadable)? {
+                    Message::Response { outcome, .. } => Some(wire::outcome(outcome)),
+                    Message::Request { .. } | Message::Notification { .. } => None,
+                };
+                answer.unwrap_or_else(|| Err(Error::StreamEnded { url: url.into() }))
+            }
+            (Form::Events, response) => {
+                let mut events = answer::Events::new(response, limit);
+                while let Some(event) = events.next(&self.client).await? {
+                    let message = event.data.as_deref().filter(|data| !data.trim().is_empty());
+                    if let Some(outcome) = message.and_then(|data| self.handle(data, Some(ask))) {
+                        return outcome;
+                    }
+                }
+                Err(Error::StreamEnded { url: url.into() })
+            }
+        }
+    }
+
+    /// Handles one message of a stream; gives the outcome if it answers `ask`.
+    fn handle(self: &Arc<Self>, data: &str, ask: Option<&Ask>) -> Option<Result<Box<RawValue>, Error>> {
+        let message = match envelope::parse_str(data) {
+            Ok(message) => message,
+            Err(error) => return spoilt(data, ask?, error),
+        };
+        match &message {
+            Message::Response { id, outcome } => {
+                // Without an id it could not read the request, which here is this one.
+                let ours = id.as_ref().map(envelope::Id::as_u64);
+                return match ours {
+                    Some(id) if id == Some(ask?.id) => Some(wire::outcome(*outcome)),
+                    None => outcome
+                        .err()
+                        .filter(|_| ask.is_some())
+                        .map(|e| Err(Error::Rpc(RpcError::from_raw(e)))),
+                    Some(_) => None,
+                };
+            }
+            Message::Request { .. } => {
+                // In the modern era there are none, and no answers to them.
+                if let (Some(sessions), Some(reply)) = (self.sessions.get(), wire::reply(&message)) {
+                    self.say(reply, sessions.present());
+                }
+            }
+            Message::Notification { method, params } => match (method.as_ref(), params) {
+                (wire::LIST_CHANGED, _) => self.emit(ToolEvent::ListChanged),
+                ("notifications/progress", Some(params)) => progress(params, ask),
+                ("notifications/message", Some(params)) => self.emit(ToolEvent::Log((*params).to_owned())),
+                (wire::ACKNOWLEDGED, _) => self.stream_opened(),
+                _ => {}
+            },
+        }
         None
+    }
+
+    /// Sends a notification and waits until it is taken.
+    async fn notify(&self, message: String, session: &Session) -> Result<(), Error> {
+        let mut headers = headers::of_post();
+        headers::add_era(&mut headers, &session.peer, session.id.as_ref());
+        let response = self.client.send(&Outgoing::post(headers, message)).await?;
+        match answer::form(response, self.client.url.as_str()).await {
+            // Some answer 200 with a page or a word.
+            Ok(_) | Err(Error::NotMcp { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends a message that nobody waits for (handshake era).
+    fn say(self: &Arc<Self>, message: String, session: Arc<Session>) {
+        if session.peer.era == Era::Modern {
+            return;
+        }
+        let core = Arc::clone(self);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                tokio::time::timeout(ASIDE, core.notify(message, &session)).await.ok();
+            });
+        }
+    }
+}
+
+/// An unreadable message of this stream: the answer to `ask`, unless it says that it is another's.
+fn spoilt(data: &str, ask: &Ask, error: envelope::Error) -> Option<Result<Box<RawValue>, Error>> {
+    let mut scan = IdScan::default();
+    scan.feed(data.as_bytes());
+    let scanned = scan.finish();
+    let ours = scanned.is_message && (scanned.answers.is_empty() || scanned.answers.contains(&ask.id));
+    ours.then_some(Err(Error::Unreadable(error)))
+}
+
+fn progress(params: &RawValue, ask: Option<&Ask>) {
+    let Some((id, progress)) = ask.and_then(|ask| ask.progress.as_ref().map(|progress| (ask.id, progress)))
+    else {
+        return;
+    };
+    let token = envelope::members(params).and_then(|members| members.get("progressToken"));
+    if token.and_then(envelope::Id::from_raw).and_then(|token| token.as_u64()) == Some(id) {
+        progress.try_send(RawProgress(params.to_owned())).ok();
     }
 }

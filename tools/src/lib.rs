@@ -6,7 +6,6 @@
 
 pub mod envelope;
 
-mod address;
 mod call;
 mod error;
 mod http;
@@ -18,9 +17,8 @@ mod stdio;
 mod tool;
 mod wire;
 
-pub use address::{AddressClass, class};
 pub use call::{Call, CallError, HeaderParam, RESULT_DEPTH, RawProgress, RawResult};
-pub use error::{Error, RpcError};
+pub use error::{AddressRefusal, Error, RpcError};
 pub use list::RawList;
 pub use spec::{AddressRule, CommandSpec, Limits, ProcessLimits, ToolSpec, UrlSpec};
 pub use start::StartError;

@@ -7,10 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::listing::ListLimits;
+use domain::origin::{AddressClass, ClassPolicy};
 use http::{HeaderName, HeaderValue};
 use url::Url;
-
-use crate::address::AddressClass;
 
 /// What to start or reach.
 #[derive(Debug, Clone)]
@@ -65,12 +64,15 @@ pub struct UrlSpec {
     pub limits: Limits,
 }
 
-/// Which addresses may be connected to (20-listings 7). Link-local and metadata never are.
+/// Which addresses may be connected to (20-listings 7), judged by [`domain::origin::judge_class`].
+/// Link-local and metadata ones never are.
 #[derive(Debug, Clone, Default)]
 pub struct AddressRule {
-    /// Classes that the pin and the edge's policy allow.
-    pub classes: Vec<AddressClass>,
-    /// The node's own listeners; port 0 stands for every port.
+    /// The pinned class, once there is one.
+    pub pinned: Option<AddressClass>,
+    /// What the edge's policy allows besides public addresses.
+    pub policy: ClassPolicy,
+    /// The node's own listeners; an unspecified address stands for all of this machine's.
     pub never: Vec<SocketAddr>,
 }
 

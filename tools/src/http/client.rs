@@ -1,0 +1,190 @@
+//! One HTTP request to the endpoint: the gate, redirects within the origin, the address guard.
+//!
+//! Proxy settings of the environment are ignored: the guard judges what is connected to.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use domain::origin::{MAX_REDIRECTS, Method, Origin, Redirect, redirect};
+use http::{HeaderMap, HeaderValue, header};
+use reqwest::{Body, Response};
+use url::Url;
+
+use super::address::{Guard, Refused, Resolver};
+use crate::error::Error;
+use crate::spec::UrlSpec;
+use crate::start::StartError;
+use crate::wire::{Gate, Unanswered};
+
+/// For TCP and TLS; a host that is there answers within it.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Finds half-open connections of streams that say nothing for days.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+
+pub(super) struct Client {
+    http: reqwest::Client,
+    pub(super) url: Url,
+    origin: Box<str>,
+    headers: HeaderMap,
+    guard: Arc<Guard>,
+    connected_to: Mutex<Option<SocketAddr>>,
+}
+
+/// What is sent.
+pub(super) struct Outgoing {
+    /// `None` is a DELETE, which never follows a redirect.
+    pub(super) method: Option<Method>,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Option<Bytes>,
+    pub(super) gate: Option<Gate>,
+    /// Set when the body, if any, is on its way.
+    pub(super) begun: Arc<AtomicBool>,
+}
+
+impl Outgoing {
+    pub(super) fn post(headers: HeaderMap, body: String) -> Self {
+        let body = Some(Bytes::from(body));
+        Self { method: Some(Method::Post), headers, body, gate: None, begun: Arc::default() }
+    }
+
+    pub(super) fn get(headers: HeaderMap) -> Self {
+        Self { method: Some(Method::Get), headers, body: None, gate: None, begun: Arc::default() }
+    }
+}
+
+impl Client {
+    pub(super) fn new(spec: UrlSpec) -> Result<Self, StartError> {
+        let settings = |reason: String| StartError::Settings(reason.into());
+        let origin = Origin::of(&spec.url)
+            .ok_or_else(|| settings(format!("`{}` is no http or https URL", spec.url)))?
+            .to_string()
+            .into();
+        let guard = Arc::new(Guard::new(spec.addresses, spec.resolve, &spec.url));
+        let mut builder = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .tcp_nodelay(true)
+            .tcp_keepalive(KEEPALIVE)
+            .connect_timeout(CONNECT)
+            .user_agent(concat!("pintle/", env!("CARGO_PKG_VERSION")))
+            .dns_resolver(Resolver(Arc::clone(&guard)));
+        if !spec.extra_ca.is_empty() {
+            let certificates: Result<Vec<_>, _> =
+                spec.extra_ca.iter().map(|pem| reqwest::Certificate::from_pem(pem)).collect();
+            let certificates = certificates.map_err(|error| settings(format!("an extra CA: {error}")))?;
+            builder = builder.tls_certs_merge(certificates);
+        }
+        let http = builder.build().map_err(|error| settings(deepest(&error)))?;
+        let headers = spec.headers.into_iter().collect();
+        Ok(Self { http, url: spec.url, origin, headers, guard, connected_to: Mutex::new(None) })
+    }
+
+    pub(super) fn connected_to(&self) -> Option<SocketAddr> {
+        *self.connected_to.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends, and follows redirects within the origin; the gate is asked on each leg.
+    pub(super) async fn send(&self, outgoing: &Outgoing) -> Result<Response, Unanswered> {
+        let mut url = self.url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let response = self.leg(&url, outgoing).await?;
+            let status = response.status().as_u16();
+            let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
+            let next = match outgoing.method {
+                Some(method) => redirect(method, &url, status, location),
+                None => Redirect::NotARedirect,
+            };
+            match next {
+                Redirect::NotARedirect => return Ok(response),
+                Redirect::Follow(to) => url = to,
+                Redirect::Refuse(fault) => return Err(Error::Redirected(fault).into()),
+            }
+        }
+        Err(Error::TooManyRedirects { from: self.url.as_str().into(), to: url.as_str().into() }.into())
+    }
+
+    async fn leg(&self, url: &Url, outgoing: &Outgoing) -> Result<Response, Unanswered> {
+        self.guard.judge_url(url)?;
+        // A refusal that stands already costs no connection.
+        if outgoing.gate.as_ref().is_some_and(|gate| !gate()) {
+            return Err(Unanswered::Refused);
+        }
+        let method = match outgoing.method {
+            Some(Method::Get) => reqwest::Method::GET,
+            Some(Method::Post) => reqwest::Method::POST,
+            None => reqwest::Method::DELETE,
+        };
+        let refused = Arc::new(AtomicBool::new(false));
+        let mut request = self
+            .http
+            .request(method, url.clone())
+            .headers(self.headers.clone())
+            .headers(outgoing.headers.clone());
+        if let Some(body) = &outgoing.body {
+            request = request.header(header::CONTENT_LENGTH, HeaderValue::from(body.len())).body(gated(
+                body.clone(),
+                outgoing,
+                Arc::clone(&refused),
+            ));
+        }
+        match request.send().await {
+            Ok(response) => {
+                let address = response.remote_addr();
+                *self.connected_to.lock().unwrap_or_else(PoisonError::into_inner) = address;
+                Ok(response)
+            }
+            Err(_) if refused.load(Ordering::Acquire) => Err(Unanswered::Refused),
+            Err(error) => Err(self.failure(&error, outgoing).into()),
+        }
+    }
+
+    fn failure(&self, error: &reqwest::Error, outgoing: &Outgoing) -> Error {
+        if let Some(refusal) = refusal(error) {
+            return refusal;
+        }
+        let sent = outgoing.begun.load(Ordering::Acquire) && !error.is_connect();
+        Error::Unreachable { origin: self.origin.clone(), reason: deepest(error).into(), sent }
+    }
+
+    /// The error of a connection that was cut while an answer was read.
+    pub(super) fn cut(&self, error: &(dyn std::error::Error + 'static)) -> Error {
+        Error::Unreachable { origin: self.origin.clone(), reason: deepest(error).into(), sent: true }
+    }
+}
+
+/// The body, which asks the gate when the connection is there and its bytes are wanted.
+fn gated(body: Bytes, outgoing: &Outgoing, refused: Arc<AtomicBool>) -> Body {
+    let (gate, begun) = (outgoing.gate.clone(), Arc::clone(&outgoing.begun));
+    Body::wrap_stream(futures::stream::once(async move {
+        if gate.is_some_and(|gate| !gate()) {
+            refused.store(true, Ordering::Release);
+            return Err(std::io::Error::other("refused at the moment of writing"));
+        }
+        begun.store(true, Ordering::Release);
+        Ok(body)
+    }))
+}
+
+fn refusal(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(Refused(refusal)) = error.downcast_ref() {
+            return Some(refusal.clone());
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// The innermost reason, which is the one that says something; made visible.
+fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    crate::show::line(&error.to_string(), 300)
+}
