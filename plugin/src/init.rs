@@ -97,7 +97,7 @@ pub fn init(dir: &Path, template: Template) -> Result<Created, Error> {
     for (file, text) in template.files() {
         let path = dir.join(file);
         let mut out = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed(&path))?;
-        out.write_all(text.replace("{name}", name.as_str()).as_bytes()).map_err(failed(&path))?;
+        out.write_all(text.replace("__PLUGIN_NAME__", name.as_str()).as_bytes()).map_err(failed(&path))?;
         files.push(path);
     }
     Ok(Created { name, files })

@@ -1,6 +1,6 @@
 //! The one model of a plugin's manifest that the rest of the workspace knows.
 //!
-//! One file per format reads into it ([`pintle_yaml`] today). A manifest is kept as its original
+//! One file per format reads into it (`pintle_yaml` today). A manifest is kept as its original
 //! text and read again where it is needed, so no second form of it can disagree with the first.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -180,10 +180,12 @@ impl Manifest {
     /// Files of the plugin that are started directly, so that they are packed as executable:
     /// the `x` of a command that begins with `${plugin}/x`.
     pub fn programs(&self) -> BTreeSet<&str> {
-        let program = |spec| match spec {
-            &ToolSpec::Command { ref command, .. } => command.first()?.strip_prefix("${plugin}/"),
-            _ => None,
-        };
+        fn program(spec: &ToolSpec) -> Option<&str> {
+            match spec {
+                ToolSpec::Command { command, .. } => command.first()?.strip_prefix("${plugin}/"),
+                _ => None,
+            }
+        }
         self.tools.values().filter_map(program).collect()
     }
 }

@@ -161,7 +161,7 @@ impl<'a> Reading<'a> {
         self.headers += 1;
         let most = self.limits.files.saturating_mul(HEADERS_PER_FILE);
         if self.headers > most {
-            return Err(self.limit("", "headers", self.headers as u64, most as u64));
+            return Err(limit("", "headers", self.headers as u64, most as u64));
         }
         let kind = entry.header().entry_type();
         match kind {
@@ -256,8 +256,8 @@ impl<'a> Reading<'a> {
             ("bytes in all files", self.total, self.limits.total_bytes),
             ("files", self.files.len() as u64 + 1, self.limits.files as u64),
         ];
-        match counts.into_iter().find(|(_, got, limit)| got > limit) {
-            Some((what, got, limit)) => Err(self.limit(path, what, got, limit)),
+        match counts.into_iter().find(|(_, got, most)| got > most) {
+            Some((what, got, most)) => Err(limit(path, what, got, most)),
             None => Ok(()),
         }
     }
@@ -290,11 +290,11 @@ impl<'a> Reading<'a> {
         let unpacked = self.unpacked;
         let packed = self.meter.taken();
         if packed > self.limits.archive_bytes {
-            return Err(self.limit(path, "bytes of archive", packed, self.limits.archive_bytes));
+            return Err(limit(path, "bytes of archive", packed, self.limits.archive_bytes));
         }
         if unpacked > FREE && unpacked / packed.max(1) > self.limits.ratio {
             let what = "unpacked bytes per byte of the archive";
-            return Err(self.limit(path, what, unpacked / packed.max(1), self.limits.ratio));
+            return Err(limit(path, what, unpacked / packed.max(1), self.limits.ratio));
         }
         Ok(())
     }
@@ -318,10 +318,6 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn limit(&self, path: &str, what: &'static str, got: u64, limit: u64) -> Error {
-        Error::Limit { path: manifest::shown(path), what, got, limit }
-    }
-
     /// What a failed read means: the source failed, or these bytes are no bundle, or a damaged one.
     fn broken(&self, source: io::Error) -> Error {
         if self.meter.source_failed() {
@@ -332,4 +328,8 @@ impl<'a> Reading<'a> {
             Error::Damaged { files: self.files.len(), source }
         }
     }
+}
+
+fn limit(path: &str, what: &'static str, got: u64, limit: u64) -> Error {
+    Error::Limit { path: manifest::shown(path), what, got, limit }
 }

@@ -77,17 +77,12 @@ impl<'a> At<'a> {
 
     /// A list of values.
     pub(super) fn list(&self, faults: &mut Faults) -> Vec<At<'a>> {
-        match &self.node.value {
-            Value::List(items) => items
-                .iter()
-                .enumerate()
-                .map(|(index, node)| At { node, path: format!("{}[{index}]", self.path) })
-                .collect(),
-            _ => {
-                self.expected("a list", faults);
-                Vec::new()
-            }
-        }
+        let Value::List(items) = &self.node.value else {
+            self.expected("a list", faults);
+            return Vec::new();
+        };
+        let at = |(index, node)| At { node, path: format!("{}[{index}]", self.path) };
+        items.iter().enumerate().map(at).collect()
     }
 
     /// `true` or `false`.

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use domain::origin::parse_tool_url;
+
 use super::super::fault::{Faults, did_you_mean, shown};
 use super::super::reader::{At, Fields};
 use super::super::variable::{Piece, pieces};
@@ -63,8 +65,8 @@ pub(super) fn read(
             what,
             "let a `.` follow, as in `https://${params.host}.example.com/mcp`",
         );
-    } else if let Err(rule) = check(&filled(text, &used), allow_http) {
-        let what = format!("`{}` cannot be called: {rule}", shown(text));
+    } else if let Err(fault) = parse_tool_url(&filled(text, &used), allow_http) {
+        let what = format!("`{}` cannot be called: {}", shown(text), fault.rule);
         faults.add(at.line(), &at.path, what, "write a URL such as https://mcp.example.com/mcp");
     }
     Some(ToolSpec::Url {
@@ -197,18 +199,4 @@ fn filled(text: &str, used: &[(&str, Part)]) -> String {
         }
     }
     out
-}
-
-/// The product's rule for URLs of remote tools.
-fn check(url: &str, allow_http: bool) -> Result<(), String> {
-    let parsed = ::url::Url::parse(url).map_err(|error| error.to_string())?;
-    let is_here = matches!(parsed.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-    match parsed.scheme() {
-        _ if parsed.has_authority() && url.contains('@') => {
-            Err("user names and passwords are never part of a URL".to_owned())
-        }
-        "https" => Ok(()),
-        "http" if is_here || allow_http => Ok(()),
-        _ => Err("neither https nor http to this machine".to_owned()),
-    }
 }
