@@ -1,6 +1,6 @@
 //! `ListingReport`: what one listing of one tool showed on one node.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::digest::ListingHash;
@@ -26,7 +26,7 @@ pub struct Report {
     pub complete: bool,
     /// Why it was not, else empty.
     pub incomplete_reason: Arc<str>,
-    /// What was listed, in the server's order.
+    /// What was listed, in the server's order; each name once.
     pub functions: Vec<ReportedFunction>,
     /// Of the address that a remote tool was reached at: public, private or loopback; else empty.
     pub address_class: Arc<str>,
@@ -104,7 +104,7 @@ impl TryFrom<v1::ListingReport> for Report {
         at_most("ListingReport.warnings", wire.warnings.len(), LIST_MAX, "warnings")?;
         let functions: Vec<ReportedFunction> =
             wire.functions.iter().map(TryInto::try_into).collect::<Result<_, _>>()?;
-        each_hashed_name_once(&functions)?;
+        let functions = each_name_once(functions)?;
         let class = match wire.address_class.as_str() {
             "" | "public" | "private" | "loopback" => wire.address_class.as_str().into(),
             other => return Err(value("ListingReport.address_class", other, "public, private or loopback")),
@@ -147,21 +147,20 @@ impl TryFrom<&v1::ListedFunction> for ReportedFunction {
     }
 }
 
-/// Names that are left out may repeat (two long ones cut to the same); one with a hash may not, since
-/// which of two hashes counts would be anyone's choice.
-fn each_hashed_name_once(functions: &[ReportedFunction]) -> Result<(), Error> {
-    let left_out: BTreeSet<&str> = names(functions, false).collect();
-    let mut hashed = BTreeSet::new();
-    for name in names(functions, true) {
-        if left_out.contains(name) || !hashed.insert(name) {
-            return Err(twice("ListedFunction.name", name));
+/// Names that are left out may repeat (two long ones cut to the same) and count once; one with a hash
+/// may not, since which of two hashes counts would be anyone's choice.
+fn each_name_once(functions: Vec<ReportedFunction>) -> Result<Vec<ReportedFunction>, Error> {
+    let mut hashed: BTreeMap<Arc<str>, bool> = BTreeMap::new();
+    let mut once = Vec::with_capacity(functions.len());
+    for function in functions {
+        let has_hash = matches!(function.seen, Seen::Hash(_));
+        match hashed.insert(Arc::clone(&function.name), has_hash) {
+            None => once.push(function),
+            Some(false) if !has_hash => {}
+            Some(_) => return Err(twice("ListedFunction.name", &function.name)),
         }
     }
-    Ok(())
-}
-
-fn names(functions: &[ReportedFunction], hashed: bool) -> impl Iterator<Item = &str> {
-    functions.iter().filter(move |f| matches!(f.seen, Seen::Hash(_)) == hashed).map(|f| f.name.as_ref())
+    Ok(once)
 }
 
 pub(super) fn is_code(text: &str) -> bool {
