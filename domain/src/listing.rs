@@ -37,7 +37,7 @@ pub(crate) fn read_canonical(text: &str) -> Option<json::Json<'_>> {
 
 /// The canonical form of part of a listing.
 pub(crate) fn canonical_of(json: &json::Json<'_>) -> String {
-    canonical::canonical(json)
+    canonical::canonical(json, 0)
 }
 
 #[cfg(test)]

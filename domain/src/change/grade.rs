@@ -233,7 +233,6 @@ fn compare_hint(name: &str, before: Option<&Json<'_>>, after: Option<&Json<'_>>)
 /// Whether text that was written out was added anywhere.
 fn hidden_text(before: Option<&Json<'_>>, after: Option<&Json<'_>>) -> bool {
     match (before, after) {
-        (_, None) => false,
         (Some(before), Some(after)) if before == after => false,
         (Some(Json::Object(before)), Some(Json::Object(after))) => {
             pairs(before, after).into_iter().any(|(name, before, after)| {

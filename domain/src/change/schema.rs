@@ -90,7 +90,7 @@ fn compare_keyword(
         "allOf" | "prefixItems" | "items" => {
             compare_list(before, after, side, (Grade::Narrowed, Grade::Widened), grades);
         }
-        "type" => compare_sets(&types(before), &types(after), grades),
+        "type" => compare_sets(types(before).as_ref(), types(after).as_ref(), grades),
         "enum" => compare_enum(before, after, grades),
         "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties" | "maxContains" => {
             compare_bound(before, after, false, grades);
@@ -250,13 +250,13 @@ fn compare_enum(before: Option<&Json<'_>>, after: Option<&Json<'_>>, grades: &mu
         let items = value.and_then(Json::items).unwrap_or_default();
         value.map(|_| items.iter().map(crate::listing::canonical_of).collect::<BTreeSet<_>>())
     };
-    compare_sets(&values(before), &values(after), grades);
+    compare_sets(values(before).as_ref(), values(after).as_ref(), grades);
 }
 
 /// Sets of what is allowed, `None` for everything.
 fn compare_sets(
-    before: &Option<BTreeSet<String>>,
-    after: &Option<BTreeSet<String>>,
+    before: Option<&BTreeSet<String>>,
+    after: Option<&BTreeSet<String>>,
     grades: &mut BTreeSet<Grade>,
 ) {
     match (before, after) {
@@ -281,17 +281,13 @@ fn compare_bound(
     is_lower: bool,
     grades: &mut BTreeSet<Grade>,
 ) {
-    let grade = match (before, after) {
-        (None, Some(_)) => Grade::Narrowed,
-        (Some(_), None) => Grade::Widened,
-        (Some(Json::Number(before)), Some(Json::Number(after))) if (after > before) == is_lower => {
-            Grade::Narrowed
-        }
-        (Some(Json::Number(_)), Some(Json::Number(_))) => Grade::Widened,
-        // Draft 4's boolean `exclusiveMaximum`, or no bound at all.
-        (Some(Json::Bool(_)), Some(Json::Bool(true))) => Grade::Narrowed,
-        (Some(Json::Bool(_)), Some(Json::Bool(false))) => Grade::Widened,
+    let narrows = match (before, after) {
+        (None, Some(_)) => true,
+        (Some(_), None) => false,
+        (Some(Json::Number(before)), Some(Json::Number(after))) => (after > before) == is_lower,
+        // Draft 4 writes `exclusiveMaximum` as a boolean.
+        (Some(Json::Bool(_)), Some(Json::Bool(after))) => *after,
         _ => return both(grades),
     };
-    add(grades, grade);
+    add(grades, if narrows { Grade::Narrowed } else { Grade::Widened });
 }

@@ -287,6 +287,22 @@ fn the_published_cases_are_hinted_at() {
     }
 }
 
+/// A listing without what may be spelled in several ways.
+fn meaning(canonical: &str) -> Value {
+    let mut entry: Value = serde_json::from_str(canonical).unwrap();
+    let known = ["title", "description", "outputSchema", "annotations", "icons", "execution", "_meta"];
+    entry.as_object_mut().unwrap().retain(|name, value| {
+        let says_nothing = name == "annotations" && value.as_object().is_some_and(serde_json::Map::is_empty);
+        !(known.contains(&name.as_str()) && (value.is_null() || says_nothing))
+    });
+    for schema in ["inputSchema", "outputSchema"] {
+        if let Some(required) = entry.get_mut(schema).and_then(|s| s.get_mut("required")?.as_array_mut()) {
+            required.sort_by_key(Value::to_string);
+        }
+    }
+    entry
+}
+
 /// Small listings that differ in all kinds of ways.
 fn listing() -> impl Strategy<Value = String> {
     let value = prop::sample::select(vec![
@@ -326,7 +342,7 @@ fn listing() -> impl Strategy<Value = String> {
         "outputSchema",
     ]);
     let members = prop::collection::btree_map(name, value, 0..4)
-        .prop_map(|m| m.iter().map(|(k, v)| format!(",\"{k}\":{v}")).collect::<String>());
+        .prop_map(|m| m.iter().map(|(k, v)| format!(",\"{k}\":{v}")).collect::<Vec<_>>().concat());
     (inner, members).prop_map(|(inner, members)| of(&format!("\"inputSchema\":{{{inner}}}{members}")))
 }
 
@@ -336,5 +352,17 @@ proptest! {
         let grades = grade(Some(&a), Some(&b));
         prop_assert_eq!(grades.is_empty(), a == b);
         prop_assert_eq!(differences(&a, &b).is_empty(), a == b);
+    }
+
+    #[test]
+    fn notation_alone_never_covers_a_change_of_meaning(
+        (a, b) in (listing(), listing(), any::<bool>()).prop_map(|(a, b, near)| {
+            let turned = a.replace("\"required\":[\"a\",\"b\"]", "\"required\":[\"b\",\"a\"]");
+            if near { (a, turned) } else { (a, b) }
+        })
+    ) {
+        if is_notation_only(&grade(Some(&a), Some(&b))) {
+            prop_assert_eq!(meaning(&a), meaning(&b));
+        }
     }
 }

@@ -83,7 +83,7 @@ impl std::fmt::Display for NotShown {
 /// The rule of a readable entry that it breaks, where, and its name if one can be read.
 pub fn judge_entry(raw: &str, ignore: &[MetaPointer]) -> Result<Entry, Unreadable> {
     let read = read_entry(raw, ignore).map_err(|fault| unreadable(raw, &fault))?;
-    let canonical: Arc<str> = canonical(&read.rest).into();
+    let canonical: Arc<str> = canonical(&read.rest, raw.len().min(ENTRY_BYTES)).into();
     if canonical.len() > ENTRY_BYTES {
         return Err(unreadable(raw, &Fault::new(UnreadableFault::EntryTooLarge)));
     }

@@ -297,7 +297,8 @@ fn values_stay_apart(source: &str, value: &Json<'_>) -> bool {
         sources.push(item);
         scan.take(b',');
     }
-    let mut spelled: Vec<(String, &str)> = visible.iter().map(canonical).zip(sources).collect();
+    let mut spelled: Vec<(String, &str)> =
+        visible.iter().map(|value| canonical(value, 0)).zip(sources).collect();
     spelled.sort_unstable();
     spelled.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() > 1).all(|same| {
         let mut distinct = same.iter().map(|(_, source)| distinct_form(source));
@@ -310,5 +311,5 @@ fn values_stay_apart(source: &str, value: &Json<'_>) -> bool {
 /// are not counted: those of the entry were.
 fn distinct_form(source: &str) -> Option<String> {
     let mut reader = Reader::new(Scan::distinct(source));
-    reader.value(&Removed::default()).ok().map(|json| canonical(&json))
+    reader.value(&Removed::default()).ok().map(|json| canonical(&json, source.len()))
 }

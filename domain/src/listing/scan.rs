@@ -230,22 +230,28 @@ impl<'a> Scan<'a> {
 
     /// Goes on to the next quote or backslash of a string.
     fn run(&mut self) -> Read<Run> {
-        let mut ascii = true;
-        for (offset, byte) in self.rest().iter().enumerate() {
-            match byte {
-                b'"' | b'\\' => {
-                    self.at += offset;
-                    return Ok(Run { stop: *byte, ascii });
-                }
-                0x20..=0x7E => {}
-                0..0x20 => {
-                    self.at += offset;
-                    return Err(self.fault("an escape instead of a control character"));
-                }
-                _ => ascii = false,
+        let stops = |byte: u8| byte == b'"' || byte == b'\\' || byte < 0x20;
+        let mut odd = false;
+        // Whole blocks without a branch inside, which compilers turn into vector instructions.
+        let (blocks, _) = self.rest().as_chunks::<32>();
+        for block in blocks {
+            if block.iter().fold(false, |any, byte| any | stops(*byte)) {
+                break;
             }
+            odd |= block.iter().fold(false, |any, byte| any | (*byte >= 0x7F));
+            self.at += block.len();
         }
-        self.at = self.text.len();
+        for byte in self.rest() {
+            if stops(*byte) {
+                return if *byte < 0x20 {
+                    Err(self.fault("an escape instead of a control character"))
+                } else {
+                    Ok(Run { stop: *byte, ascii: !odd })
+                };
+            }
+            odd |= *byte >= 0x7F;
+            self.at += 1;
+        }
         Err(self.fault("the end of a string"))
     }
 

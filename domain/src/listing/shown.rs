@@ -25,7 +25,11 @@ pub fn shown_form(canonical_form: &str) -> String {
             inner.retain(|(name, value)| suits(name, value));
         }
     }
-    if count(&members) == before { canonical_form.to_owned() } else { canonical(&Json::Object(members)) }
+    if count(&members) == before {
+        canonical_form.to_owned()
+    } else {
+        canonical(&Json::Object(members), canonical_form.len())
+    }
 }
 
 /// Members that may be taken away, those of members included.
