@@ -1,0 +1,275 @@
+//! Makes changed listings, and moved origins, what the fleet goes by: exactly those that were shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use domain::audit::{Event, FunctionDifference};
+use domain::id::{EdgeName, PluginName, PluginVersion, ToolId};
+use domain::origin::{Endpoint, PinState};
+use domain::plugin_set::{Part, Scope};
+
+use super::reconcile_changes::{reconcile_changes, seen_functions};
+use super::record_listing::raise_trust;
+use super::{By, Error};
+use crate::store::changes::{self, State};
+use crate::store::pins::{self, StoredPin, endpoint_text};
+use crate::store::snapshots::{self, VersionSnapshot};
+use crate::store::{Store, WriteTx, assignments, heads};
+
+/// What a person looked at and approves.
+#[derive(Debug, Clone)]
+pub struct Approval {
+    /// The plugin.
+    pub plugin: PluginName,
+    /// Functions, each with the approved hash that was shown and the seen one.
+    pub functions: Vec<FunctionDifference>,
+    /// Moved tools, each with both origins.
+    pub origins: Vec<OriginMove>,
+    /// Whether a person at a terminal or in the console confirmed it.
+    pub attended: bool,
+}
+
+/// A moved tool as it was shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OriginMove {
+    /// The version.
+    pub version: PluginVersion,
+    /// The tool.
+    pub tool: ToolId,
+    /// On this edge only; `None`: on all.
+    pub edge: Option<EdgeName>,
+    /// Where it was, in any order; empty if it was shown as new.
+    pub from: Vec<Endpoint>,
+    /// Where the version says it is.
+    pub to: Endpoint,
+}
+
+/// What became of an approval or a rejection.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Decided {
+    /// What was done.
+    pub functions: Vec<FunctionDifference>,
+    /// What was done.
+    pub origins: Vec<OriginMove>,
+    /// What was not done, since it is not, or no longer, as it was shown.
+    pub stale: Vec<Stale>,
+    /// Generation of each affected edge's trust from here on.
+    pub edges: Vec<(EdgeName, u64)>,
+}
+
+/// What was not done, with the reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stale {
+    /// The version.
+    pub version: PluginVersion,
+    /// The tool.
+    pub tool: ToolId,
+    /// The function; `None` for a moved origin.
+    pub function: Option<Arc<str>>,
+    /// The hash that the fleet goes by, if it has one.
+    pub approved: Option<domain::digest::ListingHash>,
+    /// A sentence without its stop.
+    pub reason: String,
+}
+
+/// Approves. For what is not as it was shown nothing is done; the rest is done in one transaction.
+///
+/// # Errors
+/// What the store says.
+pub async fn approve(store: &Store, by: &By, approval: &Approval) -> Result<Decided, Error> {
+    let mut tx = store.begin_write().await?;
+    let mut decided = Decided::default();
+    let mut touched: BTreeSet<(PluginVersion, ToolId)> = BTreeSet::new();
+    let mut versions: BTreeSet<PluginVersion> = BTreeSet::new();
+    let mut first_seen: BTreeSet<(PluginVersion, ToolId)> = BTreeSet::new();
+    for origin in &approval.origins {
+        if approve_origin(&mut tx, by, origin, approval.attended, &mut decided).await? {
+            let key = (origin.version.clone(), origin.tool.clone());
+            versions.insert(origin.version.clone());
+            if snapshots::take(tx.tx(), &origin.version, &origin.tool, "", by.as_stored()).await? {
+                first_seen.insert(key.clone());
+            }
+            touched.insert(key);
+        }
+    }
+    for difference in &approval.functions {
+        let key = (difference.version.clone(), difference.tool.clone());
+        let is_first = first_seen.contains(&key);
+        match stale(&mut tx, difference, is_first).await? {
+            Some(stale) => decided.stale.push(stale),
+            None => {
+                approve_function(&mut tx, by, difference).await?;
+                versions.insert(difference.version.clone());
+                touched.insert(key);
+                decided.functions.push(difference.clone());
+            }
+        }
+    }
+    if !decided.functions.is_empty() {
+        let (plugin, functions) = (approval.plugin.clone(), decided.functions.clone());
+        tx.audit(&by.origin, Event::ToolsApprove { plugin, functions, attended: approval.attended });
+    }
+    for (version, tool) in &touched {
+        reconcile_changes(&mut tx, by, version, tool).await?;
+    }
+    decided.edges = raise(&mut tx, &versions).await?;
+    tx.commit(by.now).await?;
+    Ok(decided)
+}
+
+/// Pins the tool wherever it waits as it was shown; answers whether it did.
+async fn approve_origin(
+    tx: &mut WriteTx,
+    by: &By,
+    origin: &OriginMove,
+    attended: bool,
+    decided: &mut Decided,
+) -> Result<bool, Error> {
+    let known = pins::of_plugin(tx.tx(), &origin.version.plugin).await?;
+    let of_tool = |pin: &&StoredPin| {
+        pin.version == origin.version
+            && pin.tool == origin.tool
+            && origin.edge.as_ref().is_none_or(|edge| *edge == pin.edge)
+    };
+    let waiting: Vec<&StoredPin> =
+        known.iter().filter(of_tool).filter(|pin| is_as_shown(pin, origin)).collect();
+    if waiting.is_empty() {
+        let now: Vec<String> = known.iter().filter(of_tool).map(describe).collect();
+        let now = if now.is_empty() { "no edge has it".to_owned() } else { now.join(", ") };
+        decided.stale.push(Stale {
+            version: origin.version.clone(),
+            tool: origin.tool.clone(),
+            function: None,
+            approved: None,
+            reason: format!("the tool does not wait as it was shown: {now}"),
+        });
+        return Ok(false);
+    }
+    for pin in waiting {
+        let mut pinned = pin.clone();
+        pinned.pin.state = PinState::Pinned;
+        pins::put(tx.tx(), &pinned, by.as_stored()).await?;
+        tx.raise(Scope::Edge(pin.edge.clone()), Part::Trust);
+    }
+    if origin.edge.is_none() {
+        pins::approve(tx.tx(), &origin.version, &origin.tool, &origin.to, by.as_stored()).await?;
+    }
+    tx.audit(
+        &by.origin,
+        Event::EndpointApprove {
+            edge: origin.edge.clone(),
+            version: origin.version.clone(),
+            tool: origin.tool.clone(),
+            earlier: origin.from.iter().map(endpoint_text).collect(),
+            origin: endpoint_text(&origin.to),
+            attended,
+        },
+    );
+    decided.origins.push(origin.clone());
+    Ok(true)
+}
+
+fn is_as_shown(pin: &StoredPin, origin: &OriginMove) -> bool {
+    let shown: BTreeSet<&Endpoint> = origin.from.iter().collect();
+    let is_from = match &pin.pin.state {
+        PinState::Pinned => false,
+        PinState::Moved { from } => from.iter().collect::<BTreeSet<_>>() == shown,
+        PinState::NewAt => shown.is_empty(),
+    };
+    is_from && pin.pin.endpoint == origin.to
+}
+
+fn describe(pin: &StoredPin) -> String {
+    let to = endpoint_text(&pin.pin.endpoint);
+    match &pin.pin.state {
+        PinState::Pinned => format!("on edge {} it is pinned to {to}", pin.edge),
+        PinState::Moved { from } => {
+            let from: Vec<String> = from.iter().map(endpoint_text).collect();
+            format!("on edge {} it moved from {} to {to}", pin.edge, from.join(" or "))
+        }
+        PinState::NewAt => format!("on edge {} it is new at {to}", pin.edge),
+    }
+}
+
+/// Why a difference is not, or no longer, as it was shown. `is_first`: the tool was never listed
+/// where it was approved before, so what nodes showed of it counts, not changes.
+pub(super) async fn stale(
+    tx: &mut WriteTx,
+    difference: &FunctionDifference,
+    is_first: bool,
+) -> Result<Option<Stale>, Error> {
+    let snapshot = snapshots::of_version(tx.tx(), &difference.version, None).await?;
+    let approved = approved(&snapshot, difference);
+    let reason = if !snapshot.taken.contains_key(&difference.tool) {
+        Some("no snapshot of the tool was taken yet, so there is nothing to approve".to_owned())
+    } else if approved != difference.approved {
+        Some(format!(
+            "the fleet goes by {} meanwhile, shown was {}",
+            text(approved),
+            text(difference.approved)
+        ))
+    } else if !was_seen(tx, difference, is_first).await? {
+        Some(format!("no node shows {} any longer", text(difference.seen)))
+    } else {
+        None
+    };
+    Ok(reason.map(|reason| Stale {
+        version: difference.version.clone(),
+        tool: difference.tool.clone(),
+        function: Some(Arc::clone(&difference.function)),
+        approved,
+        reason,
+    }))
+}
+
+fn approved(
+    snapshot: &VersionSnapshot,
+    difference: &FunctionDifference,
+) -> Option<domain::digest::ListingHash> {
+    let key = (difference.tool.clone(), Arc::clone(&difference.function));
+    snapshot.functions.get(&key).map(|approved| approved.hash)
+}
+
+async fn was_seen(tx: &mut WriteTx, difference: &FunctionDifference, is_first: bool) -> Result<bool, Error> {
+    if is_first {
+        let Some(hash) = difference.seen else { return Ok(false) };
+        let seen = seen_functions(tx, &difference.version, &difference.tool).await?;
+        return Ok(seen.contains(&(Arc::clone(&difference.function), hash)));
+    }
+    let variants = changes::of_tool(tx.tx(), &difference.version, &difference.tool).await?;
+    Ok(variants.iter().any(|variant| {
+        variant.function == difference.function
+            && variant.seen == difference.seen
+            && matches!(variant.state, State::Open | State::Rejected)
+    }))
+}
+
+fn text(hash: Option<domain::digest::ListingHash>) -> String {
+    hash.map_or_else(|| "no listing".to_owned(), |hash| hash.to_string())
+}
+
+async fn approve_function(tx: &mut WriteTx, by: &By, difference: &FunctionDifference) -> Result<(), Error> {
+    let (version, tool) = (&difference.version, &difference.tool);
+    match difference.seen {
+        Some(hash) => {
+            snapshots::put(tx.tx(), version, tool, (&difference.function, hash), by.as_stored()).await?;
+        }
+        None => snapshots::delete(tx.tx(), version, tool, &difference.function).await?,
+    }
+    changes::set_state(tx.tx(), (version, tool), &difference.function, difference.seen, State::Approved)
+        .await?;
+    Ok(())
+}
+
+/// Raises the trust of every edge with one of the versions; answers the generations to come.
+async fn raise(tx: &mut WriteTx, versions: &BTreeSet<PluginVersion>) -> Result<Vec<(EdgeName, u64)>, Error> {
+    let mut edges = BTreeMap::new();
+    for version in versions {
+        raise_trust(tx, version).await?;
+        for edge in assignments::edges_with(tx.tx(), version).await? {
+            let head = heads::get(tx.tx(), &Scope::Edge(edge.clone()), Part::Trust).await?;
+            edges.insert(edge, head.map_or(1, |head| head.generation + 1));
+        }
+    }
+    Ok(edges.into_iter().collect())
+}

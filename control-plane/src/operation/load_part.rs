@@ -1,0 +1,161 @@
+//! Reads what a part of a plugin set says, together with its position.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use domain::digest::{Digest, ListingHash};
+use domain::id::{EdgeName, PluginVersion};
+use domain::origin::{Endpoint, PinState};
+use domain::plugin_set::{
+    FunctionTrust, Grants, OriginTrust, Part, Plan, PlannedPlugin, PlannedTool, PlannedVersion, Policy,
+    Position, Scope, ToolTrust, Trust, VersionTrust,
+};
+use proto::convert::Content;
+
+use super::Error;
+use crate::store::pins::{StoredPin, endpoint_text};
+use crate::store::{Store, Transaction, assignments, heads, listings, nodes, pins, plugins, snapshots};
+
+/// The position and content of a part, read from one state of the database; `None` if there is no
+/// such scope.
+///
+/// # Errors
+/// What the store says.
+pub async fn load_part(
+    store: &Store,
+    scope: &Scope,
+    part: Part,
+) -> Result<Option<(Position, Content)>, Error> {
+    let mut tx = store.read().await?;
+    let Some(position) = heads::get(&mut tx, scope, part).await? else { return Ok(None) };
+    let content = match (scope, part) {
+        (Scope::Edge(edge), Part::Trust) => Content::Trust(load_trust(&mut tx, edge).await?),
+        (Scope::Edge(edge), Part::Plan) => Content::Plan(load_plan(&mut tx, edge).await?),
+        (Scope::Edge(_), Part::Policy) => Content::Policy(Policy::default()),
+        (Scope::Node(_), Part::Grants) => Content::Grants(Grants::default()),
+        (Scope::Edge(_), Part::Grants) | (Scope::Node(_), _) => return Ok(None),
+    };
+    Ok(Some((position, content)))
+}
+
+/// Where all parts of the scopes stand, of all scopes if none are given. Cheap.
+///
+/// # Errors
+/// What the store says.
+pub async fn positions(
+    store: &Store,
+    scopes: Option<&[Scope]>,
+) -> Result<Vec<(Scope, Part, Position)>, Error> {
+    let mut tx = store.read().await?;
+    Ok(heads::list(&mut tx, scopes).await?)
+}
+
+/// Canonical texts by digest, of those that the edge's trust names; others are left out, so that a
+/// node reads only what is its own.
+///
+/// # Errors
+/// What the store says.
+pub async fn listing_texts(
+    store: &Store,
+    edge: &EdgeName,
+    wanted: &[Digest],
+) -> Result<Vec<(Digest, String)>, Error> {
+    let mut tx = store.read().await?;
+    let trust = load_trust(&mut tx, edge).await?;
+    let named: BTreeSet<Digest> = trust
+        .versions
+        .values()
+        .flat_map(|version| version.tools.values())
+        .flat_map(|tool| tool.functions.values())
+        .map(|function| function.hash.digest())
+        .collect();
+    let mut texts = Vec::new();
+    for digest in wanted.iter().filter(|digest| named.contains(digest)) {
+        if let Some(text) = listings::text(&mut tx, ListingHash::from_digest(*digest)).await? {
+            texts.push((*digest, text));
+        }
+    }
+    Ok(texts)
+}
+
+/// Versions that are assigned to the edge, or that a node of it last said it runs.
+pub(crate) async fn load_trust(tx: &mut Transaction, edge: &EdgeName) -> Result<Trust, Error> {
+    let mut versions: BTreeSet<PluginVersion> =
+        assignments::of_edge(tx, edge).await?.into_iter().map(|assignment| assignment.version).collect();
+    versions.extend(nodes::versions_on_edge(tx, edge).await?);
+    let mut trust = Trust::default();
+    for version in versions {
+        let entry = load_version(tx, edge, &version).await?;
+        trust.versions.insert(version, Arc::new(entry));
+    }
+    Ok(trust)
+}
+
+async fn load_version(
+    tx: &mut Transaction,
+    edge: &EdgeName,
+    version: &PluginVersion,
+) -> Result<VersionTrust, Error> {
+    let snapshot = snapshots::of_version(tx, version, Some(edge)).await?;
+    let pins = pins::of_edge(tx, edge, &version.plugin).await?;
+    let mut trust = VersionTrust::default();
+    for tool in plugins::tools(tx, version).await? {
+        let pin = pins.iter().find(|pin| pin.version == *version && pin.tool == tool.tool);
+        let origin = match (&tool.url, pin) {
+            (None, _) => None,
+            (Some(_), Some(pin)) => Some(origin_trust(pin)),
+            // A version that only a node says it has was never decided about here: not called.
+            (Some(url), None) => Some(OriginTrust::New { origin: url.as_str().into() }),
+        };
+        let entry = ToolTrust {
+            snapshot_taken: snapshot.taken.contains_key(&tool.tool),
+            functions: BTreeMap::new(),
+            origin,
+        };
+        trust.tools.insert(tool.tool, entry);
+    }
+    for ((tool, function), approved) in snapshot.functions {
+        if let Some(tool) = trust.tools.get_mut(&tool) {
+            tool.functions.insert(function, FunctionTrust { hash: approved.hash, rank: approved.rank });
+        }
+    }
+    Ok(trust)
+}
+
+fn origin_trust(stored: &StoredPin) -> OriginTrust {
+    let origin: Arc<str> = endpoint_text(&stored.pin.endpoint).into();
+    match &stored.pin.state {
+        PinState::Pinned if matches!(stored.pin.endpoint, Endpoint::FromConnection { .. }) => {
+            OriginTrust::Connection
+        }
+        PinState::Pinned => {
+            OriginTrust::Pinned { origin, address_class: stored.pin.class.map(|class| class.name().into()) }
+        }
+        PinState::Moved { from } => OriginTrust::Moved {
+            origin,
+            earlier: from.iter().map(|earlier| endpoint_text(earlier).into()).collect(),
+        },
+        PinState::NewAt => OriginTrust::New { origin },
+    }
+}
+
+async fn load_plan(tx: &mut Transaction, edge: &EdgeName) -> Result<Plan, Error> {
+    let mut plan = Plan::default();
+    for assignment in assignments::of_edge(tx, edge).await? {
+        let version = &assignment.version;
+        let Some(stored) = plugins::get(tx, version).await? else { continue };
+        let tools = plugins::tools(tx, version).await?.into_iter();
+        let installed = PlannedVersion {
+            version: version.clone(),
+            content_digest: stored.content_digest,
+            archive_sha256: stored.archive_sha256,
+            archive_length: stored.archive_length,
+            tools: tools
+                .map(|tool| (tool.tool, PlannedTool { kind: tool.kind, url: tool.url.map(Into::into) }))
+                .collect(),
+        };
+        let planned = PlannedPlugin { installed: Some(installed), candidate: None };
+        plan.plugins.insert(version.plugin.clone(), Arc::new(planned));
+    }
+    Ok(plan)
+}

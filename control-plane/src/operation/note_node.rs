@@ -1,0 +1,162 @@
+//! Notes what nodes say of themselves: which versions they have, how those stand, that they are here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::audit::Event;
+use domain::id::{NodeId, PluginVersion};
+use domain::plugin_set::{Part, Scope};
+use domain::time::Timestamp;
+use domain::visible::make_visible;
+use proto::convert::{Status, VersionStatus};
+use serde_json::json;
+
+use super::reconcile_changes::reconcile_changes;
+use super::{By, Error};
+use crate::store::nodes::NodeVersion;
+use crate::store::{NodeRecord, Store, Transaction, WriteTx, nodes, plugins, sightings};
+
+/// Notes what a node said as it connected. If it has a version that its edge's trust does not speak
+/// of, the trust does from here on (30-nodes, 2). Costs no write if nothing is new.
+///
+/// # Errors
+/// What the store says.
+pub async fn note_hello(
+    store: &Store,
+    now: Timestamp,
+    node: &NodeId,
+    agent_version: &str,
+    versions: &[PluginVersion],
+    status: &Status,
+) -> Result<(), Error> {
+    let mut tx = store.read().await?;
+    let Some(record) = nodes::get(&mut tx, node).await? else { return Ok(()) };
+    let is_same_agent = record.agent_version == agent_version;
+    let said = said(&mut tx, versions, status).await?;
+    let is_same = is_same_agent && as_map(nodes::versions(&mut tx, node).await?) == said;
+    drop(tx);
+    if is_same {
+        return Ok(());
+    }
+    let mut tx = store.begin_write().await?;
+    let agent_version: String = make_visible(agent_version).chars().take(64).collect();
+    nodes::set_agent(tx.tx(), node, &agent_version).await?;
+    note(&mut tx, now, &record, &said).await?;
+    tx.commit(now).await?;
+    Ok(())
+}
+
+/// Notes a node's status. Costs no write if nothing is new.
+///
+/// # Errors
+/// What the store says.
+pub async fn note_status(store: &Store, now: Timestamp, node: &NodeId, status: &Status) -> Result<(), Error> {
+    let mut tx = store.read().await?;
+    let Some(record) = nodes::get(&mut tx, node).await? else { return Ok(()) };
+    let said = said(&mut tx, &[], status).await?;
+    let is_same = as_map(nodes::versions(&mut tx, node).await?) == said;
+    drop(tx);
+    if is_same {
+        return Ok(());
+    }
+    let mut tx = store.begin_write().await?;
+    note(&mut tx, now, &record, &said).await?;
+    tx.commit(now).await?;
+    Ok(())
+}
+
+/// Notes when nodes were last heard of, all in one transaction.
+///
+/// # Errors
+/// What the store says.
+pub async fn note_last_seen(store: &Store, batch: &[(NodeId, Timestamp)]) -> Result<(), Error> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    let mut tx = store.begin_write().await?;
+    for (node, at) in batch {
+        nodes::seen(tx.tx(), node, *at).await?;
+    }
+    let now = batch.iter().map(|(_, at)| *at).max().unwrap_or_default();
+    tx.commit(now).await?;
+    Ok(())
+}
+
+/// What it says of each version that was pushed here; of others nothing can be said.
+async fn said(
+    tx: &mut Transaction,
+    versions: &[PluginVersion],
+    status: &Status,
+) -> Result<BTreeMap<PluginVersion, NodeVersion>, Error> {
+    let mut said: BTreeMap<PluginVersion, NodeVersion> = versions
+        .iter()
+        .map(|version| {
+            let silent = NodeVersion {
+                version: version.clone(),
+                state: "installed".to_owned(),
+                reason: String::new(),
+                tools: "[]".to_owned(),
+            };
+            (version.clone(), silent)
+        })
+        .collect();
+    said.extend(status.versions.iter().map(|status| (status.version.clone(), node_version(status))));
+    let mut known = BTreeMap::new();
+    for (version, entry) in said {
+        if plugins::get(tx, &version).await?.is_some() {
+            known.insert(version, entry);
+        }
+    }
+    Ok(known)
+}
+
+fn node_version(status: &VersionStatus) -> NodeVersion {
+    let tools: Vec<serde_json::Value> = status
+        .tools
+        .iter()
+        .map(|tool| {
+            json!({ "tool": tool.tool.as_str(), "state": tool.state.as_str(), "reason": make_visible(&tool.reason) })
+        })
+        .collect();
+    NodeVersion {
+        version: status.version.clone(),
+        state: status.state.as_str().to_owned(),
+        reason: make_visible(&status.reason).into_owned(),
+        tools: serde_json::Value::from(tools).to_string(),
+    }
+}
+
+fn as_map(versions: Vec<NodeVersion>) -> BTreeMap<PluginVersion, NodeVersion> {
+    versions.into_iter().map(|entry| (entry.version.clone(), entry)).collect()
+}
+
+/// Records what is said in place of what was said before. Only another set of versions is a change
+/// of state: it raises the edge's trust and is audited.
+async fn note(
+    tx: &mut WriteTx,
+    now: Timestamp,
+    node: &NodeRecord,
+    said: &BTreeMap<PluginVersion, NodeVersion>,
+) -> Result<(), Error> {
+    let by = By::node(now, &node.name);
+    let before = as_map(nodes::versions(tx.tx(), &node.id).await?);
+    for (version, entry) in said {
+        if before.get(version) != Some(entry) {
+            nodes::put_version(tx.tx(), &node.id, entry).await?;
+        }
+    }
+    let is_gone = |version: &&PluginVersion| !said.contains_key(*version);
+    for version in before.keys().filter(is_gone) {
+        nodes::drop_version(tx.tx(), &node.id, version).await?;
+        for tool in sightings::drop_version(tx.tx(), &node.id, version).await? {
+            reconcile_changes(tx, &by, version, &tool).await?;
+        }
+    }
+    let (before, after): (BTreeSet<_>, BTreeSet<_>) = (before.keys().collect(), said.keys().collect());
+    if before != after {
+        tx.raise(Scope::Edge(node.edge.clone()), Part::Trust);
+        let versions = after.into_iter().cloned().collect();
+        let (node, node_name) = (node.id.clone(), node.name.clone());
+        tx.audit(&by.origin, Event::NodeVersionsSet { node, node_name, versions });
+    }
+    Ok(())
+}

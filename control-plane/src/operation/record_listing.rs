@@ -1,0 +1,282 @@
+//! Records what one listing of one tool showed on a node: the first complete one of a version's tool
+//! becomes its snapshot, every other is compared with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use domain::audit::Event;
+use domain::digest::ListingHash;
+use domain::id::{BootId, FunctionId, NodeId, PluginVersion, ToolId};
+use domain::name::{ListedName, ToolNames, judge_names, tools_may_collide};
+use domain::origin::{AddressClass, PinState};
+use domain::plugin_set::{Part, Scope};
+use domain::snapshot::{Judgement, judge};
+use domain::time::Timestamp;
+use domain::visible::make_visible;
+use proto::convert::{Report, Seen};
+
+use super::assign::pin_event;
+use super::reconcile_changes::{reconcile_changes, recorded, report};
+use super::{By, Error};
+use crate::store::listings::{self, ListFunction};
+use crate::store::pins::{self, StoredPin};
+use crate::store::sightings::{self, Place, Sighting};
+use crate::store::{NodeRecord, Store, Transaction, WriteTx, assignments, nodes, plugins, snapshots};
+
+/// What became of a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recorded {
+    /// It is recorded durably: acknowledge it.
+    Done,
+    /// A newer one of the same boot is recorded: acknowledge it.
+    Stale,
+    /// It speaks of something that the node's edge does not have: acknowledge it, and say why in
+    /// the log.
+    Ignored(String),
+    /// Nothing was recorded; these texts are needed first.
+    MissingTexts(Vec<ListingHash>),
+}
+
+/// Records a report in one transaction with what follows from it.
+///
+/// # Errors
+/// What the store says.
+pub async fn record_listing(
+    store: &Store,
+    now: Timestamp,
+    node: &NodeId,
+    boot: &BootId,
+    said: &Report,
+) -> Result<Recorded, Error> {
+    let list = list_of(said);
+    let place = Place { node, version: &said.version, tool: &said.tool, connection: &said.connection };
+    let mut tx = store.read().await?;
+    let Some(record) = nodes::get(&mut tx, node).await? else {
+        return Ok(Recorded::Ignored(format!("node {node} never joined")));
+    };
+    if let Some(why) = foreign(&mut tx, &record, said).await? {
+        return Ok(Recorded::Ignored(why));
+    }
+    if is_stale(&mut tx, &place, boot, said.sequence).await? {
+        return Ok(Recorded::Stale);
+    }
+    let missing = missing_texts(&mut tx, &list).await?;
+    if !missing.is_empty() {
+        return Ok(Recorded::MissingTexts(missing));
+    }
+    drop(tx);
+
+    let mut tx = store.begin_write().await?;
+    if is_stale(tx.tx(), &place, boot, said.sequence).await? {
+        return Ok(Recorded::Stale);
+    }
+    let sighting = Sighting {
+        node: record.name.clone(),
+        edge: record.edge.clone(),
+        version: said.version.clone(),
+        tool: said.tool.clone(),
+        connection: said.connection.as_ref().to_owned(),
+        complete: said.complete,
+        incomplete_reason: make_visible(&said.incomplete_reason).into_owned(),
+        list: listings::put_list(tx.tx(), &list).await?,
+        address_class: said.address_class.as_ref().to_owned(),
+        warnings: warnings(said),
+        seen_at: now,
+    };
+    sightings::put(tx.tx(), node, (boot, said.sequence), &sighting).await?;
+    let by = By::node(now, &record.name);
+    let pin = pins::of_edge(tx.tx(), &record.edge, &said.version.plugin).await?;
+    let pin = pin.into_iter().find(|pin| pin.version == said.version && pin.tool == said.tool);
+    learn_class(&mut tx, &by, pin.as_ref(), &sighting).await?;
+    decide(&mut tx, &by, &record, &sighting, pin.as_ref()).await?;
+    tx.commit(now).await?;
+    Ok(Recorded::Done)
+}
+
+/// Takes the snapshot if there is none and this makes one, else compares.
+async fn decide(
+    tx: &mut WriteTx,
+    by: &By,
+    node: &NodeRecord,
+    sighting: &Sighting,
+    pin: Option<&StoredPin>,
+) -> Result<(), Error> {
+    let (version, tool) = (&sighting.version, &sighting.tool);
+    let snapshot = snapshots::of_version(tx.tx(), version, None).await?;
+    let list = listings::list(tx.tx(), &sighting.list).await?;
+    match judge(&recorded(&snapshot, tool), &report(&list, sighting.complete)) {
+        Judgement::Wait => Ok(()),
+        Judgement::Compare(_) => reconcile_changes(tx, by, version, tool).await,
+        // What a tool lists at a place that nobody approved becomes no snapshot by itself.
+        Judgement::Take(_) if pin.is_some_and(|pin| pin.pin.state != PinState::Pinned) => Ok(()),
+        Judgement::Take(_) => {
+            let taken: BTreeSet<&ToolId> = snapshot.taken.keys().collect();
+            let Some(together) = together(tx, node, sighting, &taken).await? else { return Ok(()) };
+            take(tx, by, node, &together).await
+        }
+    }
+}
+
+/// The tools that take their first snapshot with this one, each with the node's newest complete
+/// listing: those whose functions models could take for this one's (20-listings, 3). `None` while one
+/// of them is not listed completely.
+async fn together(
+    tx: &mut WriteTx,
+    node: &NodeRecord,
+    sighting: &Sighting,
+    taken: &BTreeSet<&ToolId>,
+) -> Result<Option<Vec<Sighting>>, Error> {
+    let tools = plugins::tools(tx.tx(), &sighting.version).await?;
+    let mut group = vec![sighting.clone()];
+    for tool in tools.iter().map(|tool| &tool.tool) {
+        if *tool == sighting.tool || taken.contains(tool) || !tools_may_collide(tool, &sighting.tool) {
+            continue;
+        }
+        let shown = sightings::of_tool(tx.tx(), &sighting.version, tool).await?;
+        let Some(shown) = shown.into_iter().find(|shown| shown.node == node.name && shown.complete) else {
+            return Ok(None);
+        };
+        group.push(shown);
+    }
+    Ok(Some(group))
+}
+
+async fn take(tx: &mut WriteTx, by: &By, node: &NodeRecord, group: &[Sighting]) -> Result<(), Error> {
+    let mut lists: Vec<(&Sighting, BTreeMap<Arc<str>, ListingHash>)> = Vec::new();
+    for sighting in group {
+        let list = listings::list(tx.tx(), &sighting.list).await?;
+        lists.push((sighting, report(&list, true).functions));
+    }
+    let colliding = colliding(&lists);
+    for (sighting, functions) in lists {
+        let (version, tool) = (&sighting.version, &sighting.tool);
+        let functions: BTreeMap<Arc<str>, ListingHash> = functions
+            .into_iter()
+            .filter(|(name, _)| !colliding.contains(&FunctionId::new(tool, name)))
+            .collect();
+        snapshots::take(tx.tx(), version, tool, &sighting.connection, as_node(by, node)).await?;
+        for (name, hash) in &functions {
+            snapshots::put(tx.tx(), version, tool, (name, *hash), as_node(by, node)).await?;
+        }
+        let event = Event::ToolsSnapshot {
+            version: version.clone(),
+            tool: tool.clone(),
+            node: node.name.clone(),
+            functions,
+        };
+        tx.audit(&by.origin, event);
+        raise_trust(tx, version).await?;
+        reconcile_changes(tx, by, version, tool).await?;
+    }
+    Ok(())
+}
+
+fn as_node<'a>(by: &By, node: &'a NodeRecord) -> crate::store::By<'a> {
+    crate::store::By { at: by.now, who: node.name.as_str() }
+}
+
+/// Functions of tools that take their snapshot together and have one model name.
+fn colliding(lists: &[(&Sighting, BTreeMap<Arc<str>, ListingHash>)]) -> BTreeSet<FunctionId> {
+    let names: Vec<ToolNames<'_>> = lists
+        .iter()
+        .map(|(sighting, functions)| ToolNames {
+            tool: &sighting.tool,
+            functions: functions.keys().map(|name| ListedName { name, readable: true }).collect(),
+        })
+        .collect();
+    judge_names(&names, &|_| false).into_keys().collect()
+}
+
+/// Raises the trust of every edge that has the version.
+pub(super) async fn raise_trust(tx: &mut WriteTx, version: &PluginVersion) -> Result<(), Error> {
+    for edge in assignments::edges_with(tx.tx(), version).await? {
+        tx.raise(Scope::Edge(edge), Part::Trust);
+    }
+    Ok(())
+}
+
+/// The class of the address that the first node to list a named host completely connected to is
+/// pinned with it.
+async fn learn_class(
+    tx: &mut WriteTx,
+    by: &By,
+    pin: Option<&StoredPin>,
+    sighting: &Sighting,
+) -> Result<(), Error> {
+    let class = match sighting.address_class.as_str() {
+        "public" => AddressClass::Public,
+        "private" => AddressClass::Private,
+        "loopback" => AddressClass::Loopback,
+        _ => return Ok(()),
+    };
+    let Some(pin) = pin.filter(|pin| pin.pin.state == PinState::Pinned && pin.pin.class.is_none()) else {
+        return Ok(());
+    };
+    if !sighting.complete {
+        return Ok(());
+    }
+    let mut pin = pin.clone();
+    pin.pin.class = Some(class);
+    pins::put(tx.tx(), &pin, by.as_stored()).await?;
+    tx.audit(&by.origin, pin_event(&pin));
+    tx.raise(Scope::Edge(pin.edge), Part::Trust);
+    Ok(())
+}
+
+async fn is_stale(
+    tx: &mut Transaction,
+    place: &Place<'_>,
+    boot: &BootId,
+    sequence: u64,
+) -> Result<bool, Error> {
+    let newest = sightings::newest(tx, place).await?;
+    Ok(newest.is_some_and(|(of, newest, _)| of == *boot && newest >= sequence))
+}
+
+/// Why the node has nothing to say about this.
+async fn foreign(tx: &mut Transaction, node: &NodeRecord, said: &Report) -> Result<Option<String>, Error> {
+    if !plugins::tools(tx, &said.version).await?.iter().any(|tool| tool.tool == said.tool) {
+        return Ok(Some(format!("{} has no tool {}", said.version, make_visible(said.tool.as_str()))));
+    }
+    let edges = assignments::edges_with(tx, &said.version).await?;
+    Ok((!edges.contains(&node.edge)).then(|| format!("edge {} does not have {}", node.edge, said.version)))
+}
+
+async fn missing_texts(tx: &mut Transaction, list: &[ListFunction]) -> Result<Vec<ListingHash>, Error> {
+    let hashes: BTreeSet<ListingHash> = list.iter().filter_map(|one| one.hash).collect();
+    let mut missing = Vec::new();
+    for hash in hashes {
+        if !listings::has_text(tx, hash).await? {
+            missing.push(hash);
+        }
+    }
+    Ok(missing)
+}
+
+/// What was listed, by name; of names that are left out several times the first counts.
+fn list_of(said: &Report) -> Vec<ListFunction> {
+    let mut list: BTreeMap<Arc<str>, ListFunction> = BTreeMap::new();
+    for function in &said.functions {
+        let name: Arc<str> = make_visible(&function.name).into();
+        let (hash, left_out, reason) = match &function.seen {
+            Seen::Hash(hash) => (Some(*hash), String::new(), String::new()),
+            Seen::LeftOut { code, reason } => {
+                (None, code.as_ref().to_owned(), make_visible(reason).into_owned())
+            }
+        };
+        let not_shown = make_visible(function.not_shown.as_deref().unwrap_or_default()).into_owned();
+        list.entry(Arc::clone(&name)).or_insert(ListFunction {
+            function: name,
+            hash,
+            left_out,
+            reason,
+            not_shown,
+        });
+    }
+    list.into_values().collect()
+}
+
+fn warnings(said: &Report) -> String {
+    let warnings: Vec<String> = said.warnings.iter().map(|text| make_visible(text).into_owned()).collect();
+    serde_json::Value::from(warnings).to_string()
+}

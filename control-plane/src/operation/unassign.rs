@@ -1,0 +1,30 @@
+//! Takes a plugin away from an edge.
+
+use domain::audit::Event;
+use domain::id::{EdgeName, PluginName};
+use domain::plugin_set::{Part, Scope};
+
+use super::{By, Code, Error};
+use crate::store::{Store, assignments, edges};
+
+/// Takes a plugin away from an edge. Its snapshots and pins stay, so that assigning it again needs
+/// no approval.
+///
+/// # Errors
+/// No such edge; the plugin is not assigned there.
+pub async fn unassign(store: &Store, by: &By, edge: &EdgeName, plugin: &PluginName) -> Result<(), Error> {
+    let mut tx = store.begin_write().await?;
+    if edges::get(tx.tx(), edge).await?.is_none() {
+        return Err(Error::no_edge(edge));
+    }
+    let assigned = assignments::of_edge(tx.tx(), edge).await?;
+    let Some(assigned) = assigned.into_iter().find(|one| one.version.plugin == *plugin) else {
+        return Err(Error::refused(Code::NotAssigned, format!("{plugin} is not assigned to edge {edge}")));
+    };
+    assignments::delete(tx.tx(), edge, plugin).await?;
+    tx.audit(&by.origin, Event::EdgeAssignmentUnset { edge: edge.clone(), version: assigned.version });
+    tx.raise(Scope::Edge(edge.clone()), Part::Trust);
+    tx.raise(Scope::Edge(edge.clone()), Part::Plan);
+    tx.commit(by.now).await?;
+    Ok(())
+}

@@ -1,0 +1,206 @@
+//! The database: the only SQL of the product, on SQLite or PostgreSQL.
+//!
+//! [`Store::open`] migrates and opens; operations `read` or `begin_write`, ask the modules here for
+//! rows, decide in `domain`, record, and commit with the audit events that say why. All writes of a
+//! fleet are one after the other (SQLite's write lock, one advisory lock on PostgreSQL), so a head's
+//! generation is raised in commit order and what an operation read is still true when it commits.
+
+pub(crate) mod assignments;
+pub(crate) mod audits;
+mod blobs;
+pub(crate) mod changes;
+pub(crate) mod edges;
+mod error;
+pub(crate) mod heads;
+pub(crate) mod listings;
+pub(crate) mod meta;
+mod migrate;
+pub(crate) mod nodes;
+pub(crate) mod pins;
+pub(crate) mod plugins;
+pub(crate) mod sightings;
+pub(crate) mod snapshots;
+pub(crate) mod sql;
+pub(crate) mod tokens;
+mod write;
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use tokio::sync::watch;
+
+pub use blobs::Blobs;
+pub(crate) use blobs::{StageFault, Staged};
+pub use error::Error;
+pub use nodes::NodeRecord;
+pub(crate) use snapshots::By;
+use sql::Pool;
+pub(crate) use sql::Transaction;
+pub use write::WriteTx;
+
+/// How long a writer waits for another process's lock, and a caller for a free connection: longer
+/// than any transaction of the product, shorter than what a person takes for a hang.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Connections that read. SQLite reads in threads of its own, and more than a few only queue there.
+const READERS: u32 = 4;
+
+/// Connections of one server to PostgreSQL, whose default is 100 for all.
+const CONNECTIONS: u32 = 16;
+
+/// What PostgreSQL servers tell each other: look at the heads. It carries no data.
+const CHANNEL: &str = "pintle_heads";
+
+/// The fleet's database. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pool: Pool,
+    wake: Arc<watch::Sender<u64>>,
+}
+
+impl Store {
+    /// Opens `sqlite:PATH` (made if it is not there) or `postgres://…` and migrates it.
+    ///
+    /// # Errors
+    /// [`Error`] says whether the address, the database or its tables are at fault.
+    pub async fn open(url: &str) -> Result<Self, Error> {
+        let pool = match url.split_once(':') {
+            Some(("sqlite", path)) => open_sqlite(path.trim_start_matches("//")).await?,
+            Some(("postgres" | "postgresql", _)) => open_postgres(url).await?,
+            _ => return Err(Error::Address { url: without_password(url) }),
+        };
+        migrate::migrate(&pool).await?;
+        let store = Self { pool, wake: Arc::new(watch::Sender::new(0)) };
+        store.listen();
+        Ok(store)
+    }
+
+    /// Begins a transaction that sees one state of everything.
+    pub(crate) async fn read(&self) -> Result<Transaction, Error> {
+        self.pool.begin_read().await
+    }
+
+    /// Begins a transaction that may write; it waits for the one before it.
+    pub async fn begin_write(&self) -> Result<WriteTx, Error> {
+        WriteTx::begin(self).await
+    }
+
+    /// Changes whenever a head may have been raised, by this server or another. It means "look",
+    /// carries no data and may be missed, so callers look from time to time as well.
+    pub fn wakes(&self) -> watch::Receiver<u64> {
+        self.wake.subscribe()
+    }
+
+    /// Whether the database answers now.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] or [`Error::Unavailable`].
+    pub async fn check(&self) -> Result<(), Error> {
+        let mut tx = self.read().await?;
+        meta::get(&mut tx, meta::FLEET_ID).await.map(|_| ())
+    }
+
+    /// Closes all connections and, on SQLite, folds the write-ahead log into the file.
+    pub async fn close(&self) {
+        match &self.pool {
+            Pool::Sqlite { writer, readers } => {
+                readers.close().await;
+                writer.close().await;
+            }
+            Pool::Postgres(pool) => pool.close().await,
+        }
+    }
+
+    pub(crate) const fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Wakes whoever waits in this process.
+    pub(crate) fn wake(&self) {
+        self.wake.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Passes on what other servers on the same PostgreSQL say, until the store is dropped or closed.
+    fn listen(&self) {
+        let Pool::Postgres(pool) = &self.pool else { return };
+        let (pool, wake) = (pool.clone(), Arc::downgrade(&self.wake));
+        tokio::spawn(async move {
+            while !pool.is_closed() {
+                let Ok(mut listener) = PgListener::connect_with(&pool).await else {
+                    // Fan-out looks each second anyway; this only waits for the server to be back.
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    continue;
+                };
+                if listener.listen(CHANNEL).await.is_err() {
+                    continue;
+                }
+                // `None` says that something may have been missed: look as well.
+                while listener.try_recv().await.is_ok() {
+                    let Some(wake) = wake.upgrade() else { return };
+                    wake.send_modify(|count| *count = count.wrapping_add(1));
+                }
+            }
+        });
+    }
+}
+
+async fn open_sqlite(path: &str) -> Result<Pool, Error> {
+    let open = |source| Error::Open { place: path.to_owned(), source };
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(WAIT_MAX)
+        .foreign_keys(true);
+    let writer = SqlitePoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(WAIT_MAX)
+        .connect_with(options.clone())
+        .await
+        .map_err(open)?;
+    let readers = SqlitePoolOptions::new()
+        .max_connections(READERS)
+        .acquire_timeout(WAIT_MAX)
+        // Not opened read-only: a reader may be the first to recover the log after a crash.
+        .connect_with(options.create_if_missing(false).pragma("query_only", "on"))
+        .await
+        .map_err(open)?;
+    Ok(Pool::Sqlite { writer, readers })
+}
+
+async fn open_postgres(url: &str) -> Result<Pool, Error> {
+    let place = without_password(url);
+    let options = PgConnectOptions::from_str(url)
+        .map_err(|source| Error::Open { place: place.clone(), source })?
+        .application_name("pintle-server")
+        .options([("lock_timeout", "10s"), ("idle_in_transaction_session_timeout", "60s")]);
+    let pool = PgPoolOptions::new()
+        .max_connections(CONNECTIONS)
+        .acquire_timeout(WAIT_MAX)
+        .connect_with(options)
+        .await
+        .map_err(|source| Error::Open { place, source })?;
+    Ok(Pool::Postgres(pool))
+}
+
+/// The address as it may be shown.
+fn without_password(url: &str) -> String {
+    url::Url::parse(url).map_or_else(
+        |_| url.to_owned(),
+        |mut url| {
+            if url.password().is_some() && url.set_password(Some("***")).is_err() {
+                return "an address with a password".to_owned();
+            }
+            url.to_string()
+        },
+    )
+}

@@ -1,0 +1,100 @@
+//! Canonical listings by their hash, and whole lists as nodes reported them.
+
+use std::sync::Arc;
+
+use domain::digest::{Digest, ListingHash};
+
+use super::Error;
+use super::sql::{Row, Transaction, args, statements};
+
+statements! {
+    PUT_TEXT = "insert into listings (hash, canonical) values ($1, $2) on conflict (hash) do nothing";
+    TEXT = "select canonical from listings where hash = $1";
+    HAS_TEXT = "select hash from listings where hash = $1";
+    PUT_LIST = "insert into lists (digest) values ($1) on conflict (digest) do nothing";
+    PUT_FUNCTION = "insert into list_functions (list, function, hash, left_out, reason, not_shown) \
+                    values ($1, $2, $3, $4, $5, $6) on conflict (list, function) do nothing";
+    FUNCTIONS = "select function, hash, left_out, reason, not_shown from list_functions where list = $1 order by function";
+}
+
+/// One function of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListFunction {
+    pub(crate) function: Arc<str>,
+    /// `None`: it is left out.
+    pub(crate) hash: Option<ListingHash>,
+    /// Code, empty if it is not left out.
+    pub(crate) left_out: String,
+    pub(crate) reason: String,
+    /// Why it is not shown to models, empty if it is.
+    pub(crate) not_shown: String,
+}
+
+/// Keeps a canonical text under its own hash.
+pub(crate) async fn put_text(tx: &mut Transaction, canonical: &str) -> Result<ListingHash, Error> {
+    let hash = ListingHash::of_canonical(canonical);
+    tx.execute(PUT_TEXT, args![&hash, canonical]).await?;
+    Ok(hash)
+}
+
+/// A canonical text.
+pub(crate) async fn text(tx: &mut Transaction, hash: ListingHash) -> Result<Option<String>, Error> {
+    tx.row(TEXT, args![&hash]).await?.map(|row| row.text(0)).transpose()
+}
+
+/// Whether the text is here.
+pub(crate) async fn has_text(tx: &mut Transaction, hash: ListingHash) -> Result<bool, Error> {
+    Ok(tx.row(HAS_TEXT, args![&hash]).await?.is_some())
+}
+
+/// Keeps a list under the digest of all of it. Nodes that list alike share it.
+pub(crate) async fn put_list(tx: &mut Transaction, functions: &[ListFunction]) -> Result<Digest, Error> {
+    let digest = list_digest(functions);
+    if tx.execute(PUT_LIST, args![&digest]).await? == 1 {
+        for function in functions {
+            let hash = function.hash.map(|hash| hash.to_string());
+            let args = args![
+                &digest,
+                &*function.function,
+                hash,
+                &function.left_out,
+                &function.reason,
+                &function.not_shown
+            ];
+            tx.execute(PUT_FUNCTION, args).await?;
+        }
+    }
+    Ok(digest)
+}
+
+/// What a list showed, by name.
+pub(crate) async fn list(tx: &mut Transaction, digest: &Digest) -> Result<Vec<ListFunction>, Error> {
+    tx.rows(FUNCTIONS, args![digest]).await?.iter().map(read).collect()
+}
+
+/// Over length-prefixed fields, so that no two lists have one spelling.
+fn list_digest(functions: &[ListFunction]) -> Digest {
+    let mut bytes = Vec::new();
+    for function in functions {
+        let hash = function.hash.map(|hash| hash.to_string()).unwrap_or_default();
+        for field in [&*function.function, &hash, &function.left_out, &function.reason, &function.not_shown] {
+            bytes.extend_from_slice(&(field.len() as u64).to_be_bytes());
+            bytes.extend_from_slice(field.as_bytes());
+        }
+    }
+    Digest::of(&bytes)
+}
+
+fn read(row: &Row) -> Result<ListFunction, Error> {
+    let hash = match row.text_or_null(1)? {
+        None => None,
+        Some(_) => Some(row.hash(1)?),
+    };
+    Ok(ListFunction {
+        function: row.text(0)?.into(),
+        hash,
+        left_out: row.text(2)?,
+        reason: row.text(3)?,
+        not_shown: row.text(4)?,
+    })
+}

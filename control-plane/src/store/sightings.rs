@@ -1,0 +1,131 @@
+//! The newest report of each node, tool of a version and connection.
+
+use domain::digest::Digest;
+use domain::id::{BootId, EdgeName, NodeId, NodeName, PluginVersion, ToolId};
+use domain::time::Timestamp;
+
+use super::Error;
+use super::plugins::read_version;
+use super::sql::{Row, Transaction, args, statements};
+
+statements! {
+    PLACE = "select boot, sequence, list from sightings \
+             where node = $1 and plugin = $2 and version = $3 and tool = $4 and connection = $5";
+    PUT = "insert into sightings (node, plugin, version, tool, connection, boot, sequence, complete, incomplete_reason, \
+           list, address_class, warnings, seen_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) \
+           on conflict (node, plugin, version, tool, connection) do update set boot = excluded.boot, \
+           sequence = excluded.sequence, complete = excluded.complete, incomplete_reason = excluded.incomplete_reason, \
+           list = excluded.list, address_class = excluded.address_class, warnings = excluded.warnings, \
+           seen_at = excluded.seen_at";
+    OF_TOOL = "select nodes.name, nodes.edge, s.plugin, s.version, s.tool, s.connection, s.complete, s.incomplete_reason, \
+               s.list, s.address_class, s.warnings, s.seen_at from sightings s join nodes on nodes.id = s.node \
+               where s.plugin = $1 and s.version = $2 and s.tool = $3 order by s.seen_at, nodes.name";
+    OF_PLUGIN = "select nodes.name, nodes.edge, s.plugin, s.version, s.tool, s.connection, s.complete, \
+                 s.incomplete_reason, s.list, s.address_class, s.warnings, s.seen_at from sightings s \
+                 join nodes on nodes.id = s.node where s.plugin = $1 order by s.version, s.tool, nodes.name";
+    TOOLS_OF_NODE = "select plugin, version, tool from sightings where node = $1 and plugin = $2 and version = $3";
+    DROP_VERSION = "delete from sightings where node = $1 and plugin = $2 and version = $3";
+}
+
+/// What one node showed last of one tool over one connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Sighting {
+    pub(crate) node: NodeName,
+    pub(crate) edge: EdgeName,
+    pub(crate) version: PluginVersion,
+    pub(crate) tool: ToolId,
+    pub(crate) connection: String,
+    pub(crate) complete: bool,
+    pub(crate) incomplete_reason: String,
+    pub(crate) list: Digest,
+    pub(crate) address_class: String,
+    /// JSON array of texts.
+    pub(crate) warnings: String,
+    pub(crate) seen_at: Timestamp,
+}
+
+/// Where a report stands among those of its node, tool and connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Place<'a> {
+    pub(crate) node: &'a NodeId,
+    pub(crate) version: &'a PluginVersion,
+    pub(crate) tool: &'a ToolId,
+    pub(crate) connection: &'a str,
+}
+
+/// Boot, sequence and list of the newest report, if there is one.
+pub(crate) async fn newest(
+    tx: &mut Transaction,
+    place: &Place<'_>,
+) -> Result<Option<(BootId, u64, Digest)>, Error> {
+    let args = args![place.node, &place.version.plugin, &place.version.version, place.tool, place.connection];
+    let row = tx.row(PLACE, args).await?;
+    row.map(|row| Ok((row.parsed(0, BootId::parse)?, row.count(1)?, row.digest(2)?))).transpose()
+}
+
+/// Replaces the newest report.
+pub(crate) async fn put(
+    tx: &mut Transaction,
+    node: &NodeId,
+    (boot, sequence): (&BootId, u64),
+    sighting: &Sighting,
+) -> Result<(), Error> {
+    let args = args![
+        node,
+        &sighting.version.plugin,
+        &sighting.version.version,
+        &sighting.tool,
+        &sighting.connection,
+        boot,
+        sequence,
+        sighting.complete,
+        &sighting.incomplete_reason,
+        &sighting.list,
+        &sighting.address_class,
+        &sighting.warnings,
+        sighting.seen_at,
+    ];
+    tx.execute(PUT, args).await.map(|_| ())
+}
+
+/// What all nodes showed last of a tool, the earliest first.
+pub(crate) async fn of_tool(
+    tx: &mut Transaction,
+    version: &PluginVersion,
+    tool: &ToolId,
+) -> Result<Vec<Sighting>, Error> {
+    tx.rows(OF_TOOL, args![&version.plugin, &version.version, tool]).await?.iter().map(read).collect()
+}
+
+/// What all nodes showed last of a plugin, by version, tool and node.
+pub(crate) async fn of_plugin(tx: &mut Transaction, plugin: &str) -> Result<Vec<Sighting>, Error> {
+    tx.rows(OF_PLUGIN, args![plugin]).await?.iter().map(read).collect()
+}
+
+/// Drops what a node showed of a version that it has no longer; answers the tools.
+pub(crate) async fn drop_version(
+    tx: &mut Transaction,
+    node: &NodeId,
+    version: &PluginVersion,
+) -> Result<Vec<ToolId>, Error> {
+    let args = || args![node, &version.plugin, &version.version];
+    let rows = tx.rows(TOOLS_OF_NODE, args()).await?;
+    tx.execute(DROP_VERSION, args()).await?;
+    rows.iter().map(|row| row.parsed(2, ToolId::parse)).collect()
+}
+
+fn read(row: &Row) -> Result<Sighting, Error> {
+    Ok(Sighting {
+        node: row.parsed(0, NodeName::parse)?,
+        edge: row.parsed(1, EdgeName::parse)?,
+        version: read_version(row, 2)?,
+        tool: row.parsed(4, ToolId::parse)?,
+        connection: row.text(5)?,
+        complete: row.integer(6)? != 0,
+        incomplete_reason: row.text(7)?,
+        list: row.digest(8)?,
+        address_class: row.text(9)?,
+        warnings: row.text(10)?,
+        seen_at: row.time(11)?,
+    })
+}

@@ -1,0 +1,77 @@
+//! A transaction that may write: it keeps the raised heads and the audit events together.
+
+use std::collections::BTreeSet;
+
+use domain::audit::{Event, Origin};
+use domain::plugin_set::{Part, Scope};
+use domain::time::Timestamp;
+
+use super::sql::{Statement, Transaction, args};
+use super::{CHANNEL, Error, Store, audits, heads};
+
+// These two are PostgreSQL's alone, so they are not among the statements that both engines prepare.
+
+/// One lock for all writers of a fleet; the number is "pintle" in ASCII.
+const LOCK: Statement =
+    Statement { name: "LOCK", sql: "select 1 where pg_advisory_xact_lock(123598127000677) is not null" };
+const NOTIFY: Statement = Statement { name: "NOTIFY", sql: "select 1 where pg_notify($1, '') is not null" };
+
+/// A transaction that may write. Dropped, nothing of it is kept.
+///
+/// It sees and keeps out all other writers of the fleet, so what was read is still true when it
+/// commits.
+#[derive(Debug)]
+pub struct WriteTx {
+    tx: Transaction,
+    store: Store,
+    raised: BTreeSet<(Scope, Part)>,
+    events: Vec<(Origin, Event)>,
+}
+
+impl WriteTx {
+    pub(super) async fn begin(store: &Store) -> Result<Self, Error> {
+        let mut tx = store.pool().begin_write().await?;
+        if tx.is_postgres() {
+            tx.rows(LOCK, args![]).await?;
+        }
+        Ok(Self { tx, store: store.clone(), raised: BTreeSet::new(), events: Vec::new() })
+    }
+
+    /// The transaction itself, for reading and recording.
+    pub(crate) const fn tx(&mut self) -> &mut Transaction {
+        &mut self.tx
+    }
+
+    /// Has this part of this scope raised at commit.
+    pub(crate) fn raise(&mut self, scope: Scope, part: Part) {
+        self.raised.insert((scope, part));
+    }
+
+    /// Adds what happened to the audit log at commit.
+    pub(crate) fn audit(&mut self, origin: &Origin, event: Event) {
+        self.events.push((origin.clone(), event));
+    }
+
+    /// Raises the heads in ascending order, appends the events, makes it all durable, and wakes
+    /// those who hand out the plugin set.
+    ///
+    /// # Errors
+    /// [`Error::Unaudited`] if a head is raised but nothing says why (law 2); what the database says.
+    pub(crate) async fn commit(mut self, now: Timestamp) -> Result<(), Error> {
+        if let (Some((scope, _)), true) = (self.raised.first(), self.events.is_empty()) {
+            return Err(Error::Unaudited { scope: scope.to_string() });
+        }
+        for (scope, part) in &self.raised {
+            heads::raise(&mut self.tx, scope, *part).await?;
+        }
+        audits::append(&mut self.tx, now, &self.events).await?;
+        if self.tx.is_postgres() && !self.raised.is_empty() {
+            self.tx.rows(NOTIFY, args![CHANNEL]).await?;
+        }
+        self.tx.commit().await?;
+        if !self.raised.is_empty() {
+            self.store.wake();
+        }
+        Ok(())
+    }
+}
