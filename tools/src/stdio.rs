@@ -127,6 +127,13 @@ impl Connection {
         ask_on(&self.shared, &self.pipe, ask).await
     }
 
+    /// Ends everything without ceremony.
+    async fn kill(&self) {
+        self.shared.stop.cancel();
+        self.group.signal(Signal::KILL);
+        self.shared.done.cancelled().await;
+    }
+
     async fn notify(&self, message: &str) -> Result<(), Error> {
         match self.pipe.write(message, None, &AtomicBool::new(false)).await {
             Ok(()) => Ok(()),

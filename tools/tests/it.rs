@@ -9,6 +9,14 @@
 )]
 
 mod it {
+    pub(crate) mod cancel;
+    pub(crate) mod framing;
+    pub(crate) mod http;
+    pub(crate) mod list;
+    pub(crate) mod process;
+    pub(crate) mod redirect;
+    pub(crate) mod session;
+    pub(crate) mod start;
     pub(crate) mod stdio;
     pub(crate) mod support;
 }

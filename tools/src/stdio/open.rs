@@ -52,13 +52,15 @@ async fn handshake(connection: &Connection, spec: &CommandSpec, end: Instant) ->
     ask.cancellable = false;
     let result = match connection.ask(ask).await {
         Ok(result) => result,
-        Err(unanswered) => return Err(failed(unanswered.into(), connection, spec)),
+        Err(unanswered) => return Err(failed(unanswered.into(), connection, spec).await),
     };
     let peer =
         wire::initialized(&result).map_err(|offered| StartError::Version { offered, spoken: spoken() })?;
     let message = envelope::notification("notifications/initialized", None);
-    connection.notify(&message).await.map_err(|error| failed(error, connection, spec))?;
-    Ok(peer)
+    match connection.notify(&message).await {
+        Ok(()) => Ok(peer),
+        Err(error) => Err(failed(error, connection, spec).await),
+    }
 }
 
 fn left(end: Instant) -> Duration {
@@ -66,16 +68,20 @@ fn left(end: Instant) -> Duration {
 }
 
 /// The error of an opening, as a sentence about the program.
-fn failed(error: Error, connection: &Connection, spec: &CommandSpec) -> StartError {
+async fn failed(error: Error, connection: &Connection, spec: &CommandSpec) -> StartError {
     let program = crate::show::line(&spec.command.join(" "), 200).into();
     match error {
         Error::Gone { status, stderr } => StartError::Exited { program, status, stderr },
-        Error::TimedOut { .. } => StartError::Silent {
-            program,
-            after: spec.limits.start,
-            noise: noise_sentence(&connection.shared.noise()),
-            stderr: connection.shared.tail().end(),
-        },
+        Error::TimedOut { .. } => {
+            // Ended first, so that a line it never ended is seen too.
+            connection.kill().await;
+            StartError::Silent {
+                program,
+                after: spec.limits.start,
+                noise: noise_sentence(&connection.shared.noise()),
+                stderr: connection.shared.tail().end(),
+            }
+        }
         error => StartError::Opening(error),
     }
 }

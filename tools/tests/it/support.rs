@@ -1,16 +1,17 @@
 //! What the tests share: specs, an event log to wait on, raw JSON.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use domain::origin::ClassPolicy;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tools::{
-    Call, CallError, CommandSpec, Error, Events, Limits, ProcessLimits, RawResult, StartError, Tool,
-    ToolEvent, ToolSpec,
+    AddressRule, Call, CallError, CommandSpec, Error, Events, Limits, ProcessLimits, RawResult, StartError,
+    Tool, ToolEvent, ToolSpec, UrlSpec,
 };
 
 /// Long enough for a loaded machine; nothing waits for it to pass.
@@ -19,6 +20,17 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) fn server(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers").join(name);
     path.to_str().unwrap().to_owned()
+}
+
+/// The interpreter itself: what stands first on a developer's `PATH` may be a slow script around it.
+pub(crate) fn python() -> &'static str {
+    static PYTHON: OnceLock<String> = OnceLock::new();
+    PYTHON.get_or_init(|| {
+        let show = "import sys; print(sys.executable)";
+        let output =
+            std::process::Command::new("python3").args(["-c", show]).output().expect("python3 is there");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    })
 }
 
 pub(crate) fn raw(json: &str) -> Box<RawValue> {
@@ -64,7 +76,7 @@ impl Stage {
     /// The Python server; its config gets the log file.
     pub(crate) fn python(&self, mut config: Value) -> CommandSpec {
         config["log"] = self.log().to_str().unwrap().into();
-        self.command(&["python3", "-u", &server("stdio.py"), &config.to_string()])
+        self.command(&[python(), "-u", &server("stdio.py"), &config.to_string()])
     }
 
     pub(crate) async fn start(&self, config: Value) -> Tool {
@@ -73,6 +85,10 @@ impl Stage {
 
     pub(crate) async fn start_spec(&self, spec: CommandSpec) -> Result<Tool, StartError> {
         Tool::start(ToolSpec::Command(spec), Arc::clone(&self.on_event)).await
+    }
+
+    pub(crate) async fn open(&self, spec: UrlSpec) -> Result<Tool, StartError> {
+        Tool::start(ToolSpec::Url(spec), Arc::clone(&self.on_event)).await
     }
 
     pub(crate) async fn event(&mut self) -> ToolEvent {
@@ -87,7 +103,10 @@ impl Stage {
     /// What reached the server: each message, in order.
     pub(crate) fn received(&self) -> Vec<Value> {
         let log = std::fs::read_to_string(self.log()).unwrap_or_default();
-        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        log.split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'))
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 }
 
@@ -148,4 +167,74 @@ pub(crate) fn group(pgid: u64) -> Vec<String> {
         }
     }
     alive
+}
+
+/// The Python endpoint, ended on drop.
+pub(crate) struct Endpoint {
+    process: std::process::Child,
+    pub(crate) port: u16,
+    log: PathBuf,
+}
+
+impl Endpoint {
+    pub(crate) fn start(stage: &Stage, mut config: Value) -> Self {
+        use std::io::BufRead;
+        let log = stage.log();
+        config["log"] = log.to_str().unwrap().into();
+        let mut process = std::process::Command::new(python())
+            .args(["-u", &server("endpoint.py"), &config.to_string()])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { process, port: line.trim().parse().unwrap(), log }
+    }
+
+    pub(crate) fn spec(&self, path: &str) -> UrlSpec {
+        UrlSpec {
+            url: format!("http://127.0.0.1:{}{path}", self.port).parse().unwrap(),
+            headers: Vec::new(),
+            addresses: AddressRule {
+                pinned: None,
+                policy: ClassPolicy { private: false, loopback: true },
+                never: Vec::new(),
+            },
+            resolve: Vec::new(),
+            extra_ca: Vec::new(),
+            limits: Limits { probe: PATIENCE, ..Limits::default() },
+        }
+    }
+
+    /// Changes the running server's config; gives how many streams were open.
+    pub(crate) async fn set(&self, change: &Value) -> u64 {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let url = format!("http://127.0.0.1:{}/_set", self.port);
+        let answer = client.post(url).body(change.to_string()).send().await.unwrap().bytes().await.unwrap();
+        serde_json::from_slice::<Value>(&answer).unwrap()["streams"].as_u64().unwrap()
+    }
+
+    /// Pushes an event to the stream of announcements once one is open.
+    pub(crate) async fn push_to_stream(&self, event: &str) {
+        let end = tokio::time::Instant::now() + PATIENCE;
+        while self.set(&serde_json::json!({ "push": event })).await == 0 {
+            assert!(tokio::time::Instant::now() < end, "no stream was opened");
+        }
+    }
+
+    /// A line for each request, and for each client that hung up.
+    pub(crate) fn received(&self) -> Vec<Value> {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        log.split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'))
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
 }

@@ -8,8 +8,11 @@ Usage: stdio.py [CONFIG], CONFIG a JSON object (all members optional):
   log      file that gets each line received
   before   text written on stdout first; "eol" another line end than LF; "bom" true: before each line
   pages    {cursor or "<none>": the raw result of tools/list}
+  pages_file  the same in a file
   exit     exit at once with this code; "mute" true: never answer; "stderr" text written at the start
   hold     true: do not end at the end of stdin
+  replay   base64: written in answer to initialize (up to the end of the message with id 1) and to tools/list
+           (the rest, then stdout is closed), ids put in
 
 Functions: echo (structuredContent: the arguments, byte for byte), say {"lines": [...]} (writes each line as
 it is, <ID> and <TOKEN> replaced; {"b64": ...} for bytes), stuck (no answer), env, exit {"code"},
@@ -19,6 +22,8 @@ own and answers with what came back).
 import base64, json, os, re, sys, threading
 
 CONFIG = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+if "pages_file" in CONFIG:
+    CONFIG["pages"] = json.load(open(CONFIG["pages_file"]))
 ERA = CONFIG.get("era", "handshake")
 OUT = sys.stdout.buffer
 OBJECT = {"type": "object"}
@@ -107,9 +112,24 @@ def read():
     return line
 
 
+def replay(i, method):
+    data = base64.b64decode(CONFIG["replay"])
+    at = data.find(b'"id":1,')
+    end = len(data) if at < 0 else data.find(b"\n", at) + 1 or len(data)
+    if method == "initialize":
+        OUT.write(data[:end].replace(b'"id":1,', b'"id":%d,' % i))
+        OUT.flush()
+    elif method == "tools/list":
+        OUT.write(data[end:].replace(b'"id":2,', b'"id":%d,' % i))
+        OUT.flush()
+        os.close(1)
+
+
 def handle(line):
     message = json.loads(line)
     i, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+    if "replay" in CONFIG and method in ("initialize", "tools/list"):
+        return replay(i, method)
     if CONFIG.get("mute") or i is None or method is None:
         return
     if method == "initialize" and ERA != "modern":
