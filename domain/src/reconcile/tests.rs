@@ -179,7 +179,7 @@ impl Node {
     }
 }
 
-// R3.31
+// R3.32
 #[test]
 fn a_failed_install_leaves_what_is_called_and_is_tried_again_when_its_time_has_come() {
     let mut node = Node::new();
@@ -200,7 +200,6 @@ fn a_failed_install_leaves_what_is_called_and_is_tried_again_when_its_time_has_c
     assert!(matches!(node.run(500).steps[..], [Step::Install(_)]));
 }
 
-// R3.31
 #[test]
 fn the_switch_waits_for_complete_listings_and_for_their_snapshots() {
     let mut node = Node::updating("team@1.0.0", "team@1.1.0");
@@ -254,7 +253,7 @@ fn a_kind_that_policy_forbids_is_stopped_and_does_not_hold_the_switch() {
     assert_eq!(node.decide(0).standings[0].called, Some(version("team@1.1.0")));
 }
 
-// R3.30
+// R3.30, R3.31, R3.33, R3.34
 #[test]
 fn a_node_that_started_again_does_not_call_the_earlier_version_but_keeps_its_files() {
     let mut node = Node::new();

@@ -1,0 +1,160 @@
+//! What the node holds durably: per part of its plugin set the signed head, the manifest, the bodies
+//! and the texts of listings that `trust` names.
+//!
+//! Each part has two slots, written in turn: a temporary file, synced, renamed, and its folder synced.
+//! A slot that is torn or cannot be read leaves the other. What is read here is *not* gone by until the
+//! control plane confirmed it in this boot (30-nodes, 2); the link decides that.
+
+mod slot;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use domain::digest::{Digest, ListingHash};
+use domain::plugin_set::{Head, Part, Trust};
+use proto::convert::{Content, PartContent};
+use proto::v1;
+
+/// Believes a signed head, or says why not.
+pub(crate) type Verify = dyn Fn(&v1::SignedHead) -> Result<Head, String> + Send + Sync;
+
+/// One part, whole: every body that its manifest names is here.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldPart {
+    /// What was signed.
+    pub(crate) head: Head,
+    /// As it was signed.
+    pub(crate) signed: v1::SignedHead,
+    /// Manifest and resources.
+    pub(crate) content: PartContent,
+    /// Canonical texts that `trust` names; empty for other parts.
+    pub(crate) texts: BTreeMap<ListingHash, Arc<str>>,
+}
+
+/// Why something cannot be read from the ledger or written to it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The file system said no.
+    #[error("{verb} `{}`", .path.display())]
+    Io {
+        /// What was tried.
+        verb: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// The system's answer.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A slot is not what was written.
+    #[error("read the slot `{}`: {reason}", .path.display())]
+    Slot {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// The ledger's folder. One owner.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    folder: PathBuf,
+    /// The slot to be written next, 0 or 1.
+    next: BTreeMap<Part, usize>,
+}
+
+/// What was found when the ledger was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The newest whole slot of each part.
+    pub(crate) parts: BTreeMap<Part, HeldPart>,
+    /// What could not be read, for the log.
+    pub(crate) faults: Vec<Error>,
+}
+
+impl Ledger {
+    /// Opens the folder, which is made if it is not there, and reads both slots of each part. Blocks.
+    ///
+    /// # Errors
+    /// Only where the folder cannot be made: what cannot be read is a fault of its own, and its part is
+    /// taken for not held.
+    pub(crate) fn open(folder: &Path, verify: &Verify) -> Result<(Self, Found), Error> {
+        std::fs::create_dir_all(folder).map_err(|source| io("make the folder", folder, source))?;
+        let mut found = Found::default();
+        let mut next = BTreeMap::new();
+        for part in Part::ALL {
+            let slots = [0, 1].map(|index| slot::read(&path(folder, part, index), part, verify));
+            let mut newest: Option<(usize, HeldPart)> = None;
+            for (index, slot) in slots.into_iter().enumerate() {
+                match slot {
+                    Ok(Some(held)) => {
+                        let newer =
+                            newest.as_ref().is_none_or(|(_, other)| other.head.position < held.head.position);
+                        if newer {
+                            newest = Some((index, held));
+                        }
+                    }
+                    Ok(None) => {}
+                    Err(fault) => found.faults.push(fault),
+                }
+            }
+            next.insert(part, newest.as_ref().map_or(0, |(index, _)| 1 - index));
+            if let Some((_, held)) = newest {
+                found.parts.insert(part, held);
+            }
+        }
+        Ok((Self { folder: folder.to_owned(), next }, found))
+    }
+
+    /// Makes a part durable, in place of the older of its two slots. Blocks until it is on the disk.
+    ///
+    /// # Errors
+    /// The file system's; the newer slot is as it was.
+    pub(crate) fn store(&mut self, held: &HeldPart) -> Result<(), Error> {
+        let part = held.head.part;
+        let next = self.next.entry(part).or_insert(0);
+        slot::write(&path(&self.folder, part, *next), held)?;
+        *next = 1 - *next;
+        Ok(())
+    }
+}
+
+impl HeldPart {
+    /// What it says. Resources that cannot be read are left out of it.
+    pub(crate) fn read(&self) -> Content {
+        self.content.read(self.head.part).0
+    }
+}
+
+/// The texts of listings that `trust` names.
+pub(crate) fn listing_hashes(trust: &Trust) -> BTreeSet<ListingHash> {
+    let tools = trust.versions.values().flat_map(|version| version.tools.values());
+    tools.flat_map(|tool| tool.functions.values()).map(|function| function.hash).collect()
+}
+
+/// What of a part is not there: resources, and then texts of listings.
+pub(crate) fn missing(
+    part: Part,
+    content: &PartContent,
+    texts: &BTreeMap<ListingHash, Arc<str>>,
+) -> BTreeSet<Digest> {
+    let mut missing: BTreeSet<Digest> = content.missing().into_iter().collect();
+    if part == Part::Trust
+        && let (Content::Trust(trust), _) = content.read(part)
+    {
+        let hashes = listing_hashes(&trust);
+        missing.extend(hashes.iter().filter(|hash| !texts.contains_key(hash)).map(|hash| hash.digest()));
+    }
+    missing
+}
+
+fn path(folder: &Path, part: Part, index: usize) -> PathBuf {
+    folder.join(format!("{part}.{index}"))
+}
+
+fn io(verb: &'static str, path: &Path, source: std::io::Error) -> Error {
+    Error::Io { verb, path: path.to_owned(), source }
+}
