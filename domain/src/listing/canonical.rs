@@ -2,8 +2,8 @@
 //!
 //! Member order is the tree's and numbers are written by the canonicalisation library. Strings are
 //! visible, so five characters are all that has to be escaped; they are written here because the
-//! library, which holds every member in buffers of its own and parses its name again, takes 27 MB/s
-//! where a node has to take in whole lists. Tests hold the two to the same bytes.
+//! library holds every member in buffers of its own and parses its name again, which takes longer
+//! than all the rest of judging an entry. Tests hold the two to the same bytes.
 
 use std::fmt::Write as _;
 

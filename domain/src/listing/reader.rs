@@ -138,6 +138,10 @@ impl<'a> Reader<'a> {
     fn number(&mut self) -> Read<Json<'a>> {
         self.count(1)?;
         let source = self.scan.number()?;
+        // Most are short and whole, which is read faster than a double and is one exactly.
+        if let Some(whole) = Some(source).filter(|s| s.len() < 10).and_then(|s| s.parse::<i32>().ok()) {
+            return Ok(Json::Number(whole.into()));
+        }
         match source.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(Json::Number(number)),
             _ => Err(Fault::new(UnreadableFault::Number(source.chars().take(40).collect()))),
@@ -195,9 +199,11 @@ impl<'a> Reader<'a> {
             }
         }
         self.depth -= 1;
-        if !members.is_sorted_by(|(a, _), (b, _)| member_order(a, b).is_lt()) {
-            members.sort_by(|(a, _), (b, _)| member_order(a, b));
+        let in_order = members.is_sorted_by(|(a, _), (b, _)| member_order(a, b).is_lt());
+        if in_order && left.len() < 2 {
+            return Ok(Json::Object(members));
         }
+        members.sort_by(|(a, _), (b, _)| member_order(a, b));
         left.sort_unstable();
         let twice = members.windows(2).find_map(|two| match two {
             [(a, _), (b, _)] if a == b => Some(a),

@@ -230,29 +230,23 @@ impl<'a> Scan<'a> {
 
     /// Goes on to the next quote or backslash of a string.
     fn run(&mut self) -> Read<Run> {
-        let stops = |byte: u8| byte == b'"' || byte == b'\\' || byte < 0x20;
-        let mut odd = false;
+        let rest = self.rest();
         // Whole blocks without a branch inside, which compilers turn into vector instructions.
-        let (blocks, _) = self.rest().as_chunks::<32>();
-        for block in blocks {
-            if block.iter().fold(false, |any, byte| any | stops(*byte)) {
-                break;
+        let (blocks, _) = rest.as_chunks::<32>();
+        let clean = |block: &&[u8; 32]| class_of_all(*block) & STOPS == 0;
+        let length = blocks.iter().take_while(clean).count() * 32;
+        let tail = rest.get(length..).unwrap_or_default();
+        let length = length + tail.iter().take_while(|byte| class(**byte) & STOPS == 0).count();
+        self.at += length;
+        let passed = rest.get(..length).unwrap_or_default();
+        match rest.get(length) {
+            Some(stop @ (b'"' | b'\\')) => {
+                let ascii = class_of_all(passed) & ODD == 0;
+                Ok(Run { stop: *stop, ascii })
             }
-            odd |= block.iter().fold(false, |any, byte| any | (*byte >= 0x7F));
-            self.at += block.len();
+            Some(_) => Err(self.fault("an escape instead of a control character")),
+            None => Err(self.fault("the end of a string")),
         }
-        for byte in self.rest() {
-            if stops(*byte) {
-                return if *byte < 0x20 {
-                    Err(self.fault("an escape instead of a control character"))
-                } else {
-                    Ok(Run { stop: *byte, ascii: !odd })
-                };
-            }
-            odd |= *byte >= 0x7F;
-            self.at += 1;
-        }
-        Err(self.fault("the end of a string"))
     }
 
     /// Passes over a value of any depth, strictly, and gives its source.
@@ -348,6 +342,21 @@ impl<'a> Scan<'a> {
 /// What ends an open object or array.
 pub(super) const fn closing(is_object: bool) -> (u8, &'static str) {
     if is_object { (b'}', "a comma or }") } else { (b']', "a comma or ]") }
+}
+
+/// Of [`class`]: a byte that is not visible ASCII.
+const ODD: u8 = 1;
+/// Of [`class`]: a byte that ends a stretch of a string.
+const STOPS: u8 = 2;
+
+/// What is special about a byte of a string, without a branch.
+fn class(byte: u8) -> u8 {
+    let stops = u8::from(byte == b'"') | u8::from(byte == b'\\') | u8::from(byte < 0x20);
+    (stops * STOPS) | (u8::from(byte >= 0x7F) * ODD)
+}
+
+fn class_of_all(bytes: &[u8]) -> u8 {
+    bytes.iter().fold(0, |all, byte| all | class(*byte))
 }
 
 /// A stretch of a string without quotes and backslashes.

@@ -181,10 +181,9 @@ fn embedded_v4(v6: Ipv6Addr) -> Option<Ipv4Addr> {
         Some(Ipv4Addr::from(four))
     };
     match v6.segments() {
-        [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => v4_at(12),
         // `::` and `::1` are IPv6's own.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
-        [0, 0, 0, 0, 0, 0, ..] => v4_at(12),
+        [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => v4_at(12),
         [0x2002, ..] => v4_at(2),
         _ => None,
     }
