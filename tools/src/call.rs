@@ -44,7 +44,7 @@ impl Call {
             meta: None,
             progress: None,
             cancel: CancellationToken::new(),
-            deadline: Duration::from_secs(60),
+            deadline: Duration::from_mins(1),
             header_params: Vec::new(),
             repeated: false,
         }

@@ -17,7 +17,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-pub use object::{Object, members, text, with_member, with_meta, without_member};
+pub use object::{Object, members, text, with_member, with_members, with_meta, without_member};
 pub use repair::{depth, repair_surrogates};
 pub use scan::{IdScan, Scanned};
 

@@ -43,7 +43,7 @@ pub enum Error {
     },
     /// The endpoint sent us where we do not follow; the sentence names the URL.
     #[error(transparent)]
-    Redirected(#[from] RedirectFault),
+    Redirected(Box<RedirectFault>),
     /// The endpoint sent us on and on.
     #[error("follow {from}: it sent us on {MAX_REDIRECTS} times and then to {to}; use the last URL")]
     TooManyRedirects {

@@ -78,7 +78,7 @@ async fn page(
 ) -> Result<Box<RawValue>, Error> {
     let params = cursor
         .map_or_else(|| "{}".to_owned(), |cursor| format!(r#"{{"cursor":{}}}"#, envelope::quoted(cursor)));
-    let params = wire::with_era(&params, tool.peer().era, None);
+    let params = wire::with_era(&params, tool.peer().era);
     let left = end.saturating_duration_since(Instant::now());
     let ask = Ask::new(tool.next_id(), "tools/list", params, Some(left));
     tool.ask(ask).await.map_err(|unanswered| match unanswered.into() {

@@ -80,7 +80,7 @@ pub struct AddressRule {
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// For an answer to the modern probe over stdio before the handshake is tried: servers of the
-    /// older era may stay silent, and each such start waits this long.
+    /// older era may stay silent, and each such start waits this long. Five times as long over HTTP.
     pub probe: Duration,
     /// For the whole start, launchers that download first included.
     pub start: Duration,
@@ -96,8 +96,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             probe: Duration::from_secs(2),
-            start: Duration::from_secs(60),
-            list: Duration::from_secs(60),
+            start: Duration::from_mins(1),
+            list: Duration::from_mins(1),
             message_bytes: 16 << 20,
             pages: ListLimits::default(),
         }

@@ -25,7 +25,7 @@ use crate::envelope;
 use crate::error::Error;
 use crate::spec::CommandSpec;
 use crate::start::StartError;
-use crate::tool::{Events, Noise, ToolEvent};
+use crate::tool::{Events, Noise};
 use crate::wire::{self, Ask, Era, Peer, Unanswered};
 use pipe::{Pipe, Unwritten};
 use process::Group;
@@ -64,7 +64,10 @@ impl Stdio {
     /// Starts the process and opens it.
     pub(crate) async fn start(spec: CommandSpec, events: Events) -> Result<Self, StartError> {
         let (connection, peer) = open::open(&spec, &events).await?;
-        connection.shared.opened.store(true, Ordering::Release);
+        connection.shared.replies.store(peer.era == Era::Handshake, Ordering::Release);
+        if !connection.shared.open() {
+            return Err(open::failed(connection.shared.why_closed().await, &connection, &spec).await);
+        }
         if peer.era == Era::Modern && peer.list_changed {
             tokio::spawn(listen(Arc::clone(&connection.shared), Arc::clone(&connection.pipe)));
         }
@@ -198,12 +201,7 @@ async fn watch(mut child: Child, group: Arc<Group>, shared: Arc<Shared>, pipe: A
             pipe.close().await;
             process::end(&mut child, &group).await
         }
-        status = process::ended(&mut child, &group) => status,
-        () = shared.output_ended.cancelled() => {
-            // Without stdout it is of no use any more; most end right after.
-            pipe.close().await;
-            process::end(&mut child, &group).await
-        }
+        status = without_output(&mut child, &group, &shared, &pipe) => status,
     };
     pipe.close().await;
     // Answers that are still in the pipe count.
@@ -211,19 +209,31 @@ async fn watch(mut child: Child, group: Arc<Group>, shared: Arc<Shared>, pipe: A
     if shared.stop.is_cancelled() {
         shared.close(&Error::Stopped);
     } else {
-        let stderr = shared.tail().end();
-        if shared.opened.load(Ordering::Acquire) {
-            shared.emit(ToolEvent::Exited { status: status.clone(), stderr: stderr.clone() });
-        }
-        shared.close(&Error::Gone { status, stderr });
+        shared.ended(status);
     }
     shared.done.cancel();
+}
+
+/// Waits for the tool's own end. A process that has closed its stdout is of no use any more; most end
+/// right after, the others are ended.
+async fn without_output(child: &mut Child, group: &Group, shared: &Shared, pipe: &Pipe) -> Box<str> {
+    tokio::select! {
+        biased;
+        status = process::ended(child, group) => return status,
+        () = shared.output_ended.cancelled() => {}
+    }
+    if let Ok(status) = tokio::time::timeout(LAST_WORDS, process::ended(child, group)).await {
+        return status;
+    }
+    shared.ended("closed its output".into());
+    pipe.close().await;
+    process::end(child, group).await
 }
 
 /// Keeps a subscription to changes of the list open (modern era).
 async fn listen(shared: Arc<Shared>, pipe: Arc<Pipe>) {
     /// Between two tries, doubled up to the second: a server that ends each at once is not flooded.
-    const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+    const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
     let mut pause = PAUSES.0;
     loop {
         let id = shared.next_id();

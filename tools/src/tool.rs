@@ -91,9 +91,10 @@ impl Tool {
 
     /// Calls a function.
     ///
-    /// `before_write` is the law "the permit is made again at the moment of writing": it runs holding the
-    /// pipe, or when the connection is there and the body is about to go (again after each redirect). If
-    /// it refuses, nothing is written.
+    /// `before_write` is the law "the permit is made again at the moment of writing". Over stdio it runs
+    /// once, holding the pipe, right before the first byte. Over HTTP it runs on each leg, before anything
+    /// is connected to and again when the connection is there and the body is about to go. If it refuses,
+    /// nothing (more) is written. It must not block.
     ///
     /// # Errors
     /// [`CallError::Refused`] with the hook's value, or what went wrong; [`Error::may_have_run`] says
@@ -196,15 +197,19 @@ impl Tool {
 
     fn call_ask(&self, call: Call, gate: Gate) -> Ask {
         let id = self.next_id();
-        let mut params = format!(r#"{{"name":{}"#, envelope::quoted(&call.name));
-        for (name, value) in [("arguments", &call.arguments), ("_meta", &call.meta)] {
+        let token = call.progress.is_some().then_some(id);
+        let meta = wire::meta(call.meta.as_deref(), self.era(), token);
+        let mut params = [r#"{"name":"#, &envelope::quoted(&call.name)].concat();
+        for (name, value) in [
+            (r#","arguments":"#, call.arguments.as_deref().map(RawValue::get)),
+            (r#","_meta":"#, meta.as_deref()),
+        ] {
             if let Some(value) = value {
-                params.push_str(&format!(r#","{name}":{}"#, value.get()));
+                params.push_str(name);
+                params.push_str(value);
             }
         }
         params.push('}');
-        let token = call.progress.is_some().then_some(id);
-        let params = wire::with_era(&params, self.era(), token);
         let mut ask = Ask::new(id, "tools/call", params, Some(call.deadline));
         ask.header_params = header_values(call.header_params, call.arguments.as_deref());
         ask.progress = call.progress;

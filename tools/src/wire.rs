@@ -121,21 +121,30 @@ impl Ask {
     }
 }
 
-/// Params with the `_meta` members that an era wants; the protocol's own are never the caller's.
-pub(crate) fn with_era(params: &str, era: Era, progress_token: Option<u64>) -> String {
+/// Our own params with the `_meta` that an era wants.
+pub(crate) fn with_era(params: &str, era: Era) -> String {
+    match meta(None, era, None) {
+        Some(meta) => envelope::with_member(params, "_meta", &meta),
+        None => params.to_owned(),
+    }
+}
+
+/// The `_meta` of a request, made of the caller's; the protocol's own members are never the caller's.
+pub(crate) fn meta(given: Option<&RawValue>, era: Era, progress_token: Option<u64>) -> Option<String> {
     let token = progress_token.map(|token| token.to_string());
     let version = envelope::quoted(MODERN);
     let client = client_info();
     let modern = era == Era::Modern;
-    envelope::with_meta(
-        params,
-        &[
-            ("progressToken", token.as_deref()),
-            (VERSION_KEY, modern.then_some(version.as_str())),
-            (CAPABILITIES_KEY, modern.then_some("{}")),
-            (CLIENT_KEY, modern.then_some(client.as_str())),
-        ],
-    )
+    let changes = [
+        ("progressToken", token.as_deref()),
+        (VERSION_KEY, modern.then_some(version.as_str())),
+        (CAPABILITIES_KEY, modern.then_some("{}")),
+        (CLIENT_KEY, modern.then_some(client.as_str())),
+    ];
+    if given.is_none() && token.is_none() && !modern {
+        return None;
+    }
+    Some(envelope::with_members(given.map_or("{}", RawValue::get), &changes))
 }
 
 fn client_info() -> String {
@@ -149,12 +158,12 @@ pub(crate) fn initialize_params() -> String {
 
 /// Params of `server/discover`.
 pub(crate) fn discover_params() -> String {
-    with_era("{}", Era::Modern, None)
+    with_era("{}", Era::Modern)
 }
 
 /// Params of `subscriptions/listen`.
 pub(crate) fn listen_params() -> String {
-    with_era(r#"{"notifications":{"toolsListChanged":true}}"#, Era::Modern, None)
+    with_era(r#"{"notifications":{"toolsListChanged":true}}"#, Era::Modern)
 }
 
 /// What the answer to `server/discover` says about the era.
@@ -244,6 +253,6 @@ pub(crate) fn outcome(outcome: Result<&RawValue, &RawValue>) -> Result<Box<RawVa
 
 /// The moment a wait ends; without a deadline one that never comes within a run.
 pub(crate) fn end_of(deadline: Option<Duration>) -> Instant {
-    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    const YEAR: Duration = Duration::from_hours(365 * 24);
     Instant::now() + deadline.unwrap_or(YEAR).min(YEAR)
 }

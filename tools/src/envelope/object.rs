@@ -75,6 +75,11 @@ pub fn with_member(object: &str, name: &str, value: &str) -> String {
     edit(object, &[(name, Some(value))])
 }
 
+/// The object's text with members set (`Some`) or taken away (`None`), in one go.
+pub fn with_members(object: &str, changes: &[(&str, Option<&str>)]) -> String {
+    edit(object, changes)
+}
+
 /// The object's text without a member.
 pub fn without_member(object: &str, name: &str) -> String {
     edit(object, &[(name, None)])

@@ -17,12 +17,20 @@ pub struct Scanned {
     pub is_message: bool,
 }
 
+/// Where in a string the scan is.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum InString {
+    #[default]
+    No,
+    Yes,
+    AfterBackslash,
+}
+
 /// The scan's state between pieces.
 #[derive(Debug, Default)]
 pub struct IdScan {
     depth: usize,
-    in_string: bool,
-    escaped: bool,
+    string: InString,
     /// The string, or bare word, being read at depth 1.
     word: Vec<u8>,
     /// The member whose value is being read at depth 1.
@@ -48,19 +56,20 @@ impl IdScan {
     }
 
     fn step(&mut self, byte: u8) {
-        if self.in_string {
-            match byte {
-                _ if self.escaped => self.escaped = false,
-                b'\\' => self.escaped = true,
-                b'"' => self.in_string = false,
-                _ if self.depth == 1 => self.push(byte),
-                _ => {}
-            }
-            return;
+        match (&self.string, byte) {
+            (InString::No, _) => self.step_outside(byte),
+            (InString::AfterBackslash, _) => self.string = InString::Yes,
+            (InString::Yes, b'\\') => self.string = InString::AfterBackslash,
+            (InString::Yes, b'"') => self.string = InString::No,
+            (InString::Yes, _) if self.depth == 1 => self.push(byte),
+            (InString::Yes, _) => {}
         }
+    }
+
+    fn step_outside(&mut self, byte: u8) {
         match byte {
             b'"' => {
-                self.in_string = true;
+                self.string = InString::Yes;
                 if self.depth == 1 {
                     self.word.clear();
                     // A string is no number: `"1"` is another id than `1`.

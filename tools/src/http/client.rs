@@ -22,7 +22,7 @@ use crate::wire::{Gate, Unanswered};
 /// For TCP and TLS; a host that is there answers within it.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Finds half-open connections of streams that say nothing for days.
-const KEEPALIVE: Duration = Duration::from_secs(60);
+const KEEPALIVE: Duration = Duration::from_mins(1);
 
 pub(super) struct Client {
     http: reqwest::Client,
@@ -101,7 +101,7 @@ impl Client {
             match next {
                 Redirect::NotARedirect => return Ok(response),
                 Redirect::Follow(to) => url = to,
-                Redirect::Refuse(fault) => return Err(Error::Redirected(fault).into()),
+                Redirect::Refuse(fault) => return Err(Error::Redirected(Box::new(fault)).into()),
             }
         }
         Err(Error::TooManyRedirects { from: self.url.as_str().into(), to: url.as_str().into() }.into())

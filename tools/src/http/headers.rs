@@ -69,11 +69,10 @@ fn plain(value: &RawValue) -> Option<HeaderValue> {
 
 /// Plain where a header can carry it, else in the protocol's Base64 form.
 pub(super) fn encode(text: &str) -> HeaderValue {
-    let blank = |c: Option<char>| matches!(c, Some(' ' | '\t'));
-    let carried = text.bytes().all(|b| matches!(b, b' '..=b'~' | b'\t'))
-        && !blank(text.chars().next())
-        && !blank(text.chars().last())
-        && !(text.starts_with("=?base64?") && text.ends_with("?="));
+    let visible = text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+    let blank_end = text.starts_with([' ', '\t']) || text.ends_with([' ', '\t']);
+    let like_base64 = text.starts_with("=?base64?") && text.ends_with("?=");
+    let carried = visible && !blank_end && !like_base64;
     let value = if carried { text.to_owned() } else { format!("=?base64?{}?=", STANDARD.encode(text)) };
     HeaderValue::try_from(value).unwrap_or_else(|_| HeaderValue::from_static(""))
 }

@@ -14,7 +14,7 @@ use crate::tool::ToolEvent;
 use crate::wire::{self, Ask, Era};
 
 /// Between two tries, doubled up to the second: an endpoint that hangs up at once is not flooded.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
 /// How a stream ended.
 enum End {

@@ -11,6 +11,10 @@ use crate::error::Error;
 use crate::start::{StartError, spoken};
 use crate::wire::{self, Ask, Era, Peer, Probe};
 
+/// How much longer than a process an endpoint may think about the probe: it may be cold and far away, and
+/// servers of the older era refuse rather than stay silent.
+const SLOWER: u32 = 5;
+
 /// Finds out the era, and opens a session where it has those.
 pub(super) async fn open(core: &Arc<Core>) -> Result<Session, StartError> {
     let limit = core.limits.start;
@@ -42,7 +46,8 @@ async fn probe(core: &Arc<Core>) -> Result<Probe, StartError> {
         Session::new(Peer { era: Era::Modern, version: wire::MODERN.into(), list_changed: false }, None);
     let ask = Ask::new(core.next_id(), "server/discover", wire::discover_params(), None);
     let begun = Arc::default();
-    let Ok(outcome) = timeout(core.limits.probe, core.exchange(&ask, &modern, &begun)).await else {
+    let wait = core.limits.probe * SLOWER;
+    let Ok(outcome) = timeout(wait, core.exchange(&ask, &modern, &begun)).await else {
         return Ok(Probe::Handshake);
     };
     match outcome.map_err(Error::from) {

@@ -68,7 +68,7 @@ fn left(end: Instant) -> Duration {
 }
 
 /// The error of an opening, as a sentence about the program.
-async fn failed(error: Error, connection: &Connection, spec: &CommandSpec) -> StartError {
+pub(super) async fn failed(error: Error, connection: &Connection, spec: &CommandSpec) -> StartError {
     let program = crate::show::line(&spec.command.join(" "), 200).into();
     match error {
         Error::Gone { status, stderr } => StartError::Exited { program, status, stderr },

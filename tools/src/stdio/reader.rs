@@ -1,6 +1,7 @@
 //! The one task that reads a tool's stdout: each message is handled before the next is looked at.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -63,7 +64,7 @@ fn handle(line: &[u8], shared: &Shared) {
             }
         }
         Message::Request { .. } => {
-            if let Some(reply) = wire::reply(&message) {
+            if let Some(reply) = wire::reply(&message).filter(|_| shared.replies.load(Ordering::Acquire)) {
                 shared.say(reply);
             }
         }

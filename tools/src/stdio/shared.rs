@@ -36,8 +36,9 @@ pub(super) struct Shared {
     noise: Mutex<Noise>,
     pub(super) tail: Mutex<Tail>,
     events: Events,
-    /// Whether the opening is done: before that an end is the start's to report.
-    pub(super) opened: AtomicBool,
+    phase: Mutex<Phase>,
+    /// Whether the tool may send requests of its own, which are declined (handshake era).
+    pub(super) replies: AtomicBool,
     /// Cancelled to stop the tool.
     pub(super) stop: CancellationToken,
     /// Cancelled when stdout has ended.
@@ -47,6 +48,16 @@ pub(super) struct Shared {
     /// Replies and cancellations, which nobody waits for.
     aside: mpsc::Sender<String>,
     subscription: Mutex<Subscription>,
+}
+
+/// Whose the end of the process is to report.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The start's, as its error.
+    Opening,
+    /// An event's.
+    Open,
+    Ended,
 }
 
 /// The subscription to changes of the list (modern era).
@@ -66,7 +77,8 @@ impl Shared {
             noise: Mutex::default(),
             tail: Mutex::default(),
             events,
-            opened: AtomicBool::new(false),
+            phase: Mutex::new(Phase::Opening),
+            replies: AtomicBool::new(true),
             stop: CancellationToken::new(),
             output_ended: CancellationToken::new(),
             done: CancellationToken::new(),
@@ -132,6 +144,29 @@ impl Shared {
         for (_, waiter) in waiters.by_id.drain() {
             waiter.answer.send(Err(error.clone())).ok();
         }
+    }
+
+    /// The start is done. False if the process has ended meanwhile.
+    pub(super) fn open(&self) -> bool {
+        let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
+        let alive = *phase == Phase::Opening;
+        if alive {
+            *phase = Phase::Open;
+        }
+        alive
+    }
+
+    /// The process has ended by itself: tells all who wait, and whoever listens.
+    pub(super) fn ended(&self, status: Box<str>) {
+        let stderr = self.tail().end();
+        let before = {
+            let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *phase, Phase::Ended)
+        };
+        if before == Phase::Open {
+            self.emit(ToolEvent::Exited { status: status.clone(), stderr: stderr.clone() });
+        }
+        self.close(&Error::Gone { status, stderr });
     }
 
     /// Why nothing is answered any more; waits until that is known.

@@ -49,14 +49,14 @@ mod tests {
     fn the_tail_keeps_the_last_bytes_and_counts_all() {
         let mut tail = Tail::default();
         for _ in 0..3 {
-            tail.push(&[b'x'; 50 << 10]);
+            tail.push(&vec![b'x'; 50 << 10]);
         }
         tail.push(b"\nerror: no \xFFsuch\nlast\n");
         let (text, total) = tail.read();
         assert_eq!(total, (150 << 10) + 22);
         assert!(text.len() <= KEPT + 2 && text.ends_with("last\n"));
         assert_eq!(&*tail.end(), "error: no \u{FFFD}such | last");
-        tail.push(&[b'y'; 1 << 20]);
+        tail.push(&vec![b'y'; 1 << 20]);
         assert_eq!(tail.read().0.len(), KEPT);
     }
 }

@@ -189,3 +189,17 @@ async fn a_tool_cannot_cancel_our_calls() {
     let answer = r#"{"jsonrpc":"2.0","id":<ID>,"result":{"content":[]}}"#;
     tokio::time::timeout(PATIENCE, say(&tool, &[cancel, answer])).await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn a_subscription_that_the_tool_ends_is_opened_again() {
+    let mut stage = Stage::new();
+    let tool = stage.start(json!({"era": "modern"})).await;
+    assert!(matches!(stage.event().await, ToolEvent::ListChanged));
+    let listen = stage.received().into_iter().find(|m| m["method"] == "subscriptions/listen").unwrap();
+    assert_eq!(listen["params"]["notifications"], json!({"toolsListChanged": true}));
+    let params = json!({"requestId": listen["id"]});
+    let end = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).to_string();
+    say(&tool, &[&end, r#"{"jsonrpc":"2.0","id":<ID>,"result":{"content":[]}}"#]).await.unwrap();
+    assert!(matches!(stage.event().await, ToolEvent::Reconnected));
+    assert!(matches!(stage.event().await, ToolEvent::ListChanged));
+}

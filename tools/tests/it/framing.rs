@@ -131,7 +131,7 @@ async fn an_answer_that_no_parser_takes_fails_its_call_at_once() {
     tokio::pin!(other);
     assert!(futures::poll!(&mut other).is_pending());
     for row in case("C18-refused-lines.json")["messages"].as_array().unwrap() {
-        let depth = row["depth"].as_u64().unwrap_or_default() as usize;
+        let depth = usize::try_from(row["depth"].as_u64().unwrap_or_default()).unwrap();
         let nest = "[".repeat(depth) + &"]".repeat(depth);
         let line = row["line"].as_str().unwrap().replace("\"id\":1", "\"id\":<ID>").replace("<NEST>", &nest);
         match row["id"].as_str().unwrap() {

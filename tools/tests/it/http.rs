@@ -128,7 +128,7 @@ async fn fallbacks_lead_to_the_handshake() {
         let stage = Stage::new();
         let endpoint = Endpoint::start(&stage, json!({ "probe": probe }));
         let mut spec = endpoint.spec("/mcp");
-        spec.limits.probe = Duration::from_millis(300);
+        spec.limits.probe = Duration::from_millis(100);
         let tool = stage.open(spec).await.expect("it opens");
         assert_eq!(tool.era(), Era::Handshake, "{probe}");
     }

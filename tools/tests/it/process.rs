@@ -16,7 +16,7 @@ async fn the_environment_is_the_manifests_and_nothing_else() {
     let mut got = got.as_object().unwrap().clone();
     let (pid, pgid) = (got.remove("pid").unwrap(), got.remove("pgid").unwrap());
     assert_eq!(pid, pgid);
-    assert_eq!(tool.process().unwrap().pid, pid.as_u64().unwrap() as u32);
+    assert_eq!(u64::from(tool.process().unwrap().pid), pid.as_u64().unwrap());
     let home = stage.folder.path().canonicalize().unwrap();
     assert_eq!(got.remove("cwd").unwrap().as_str().unwrap(), home.to_str().unwrap());
     // Set by the interpreter itself.
