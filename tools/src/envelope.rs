@@ -1,7 +1,7 @@
 //! JSON-RPC messages kept as raw JSON: what is forwarded, hashed and pinned stays byte for byte.
 //!
 //! Lives here: taking one message apart into its members and putting one together from raw parts.
-//! Not here: what a method means ([`crate::wire`]), and bytes on their way (`stdio`, `http`).
+//! Not here: what a method means (`wire`), and bytes on their way (`stdio`, `http`).
 //! Called by both transports of this crate and by the node's gateway.
 //!
 //! No typed SDK stands between the wire and the rest: those drop members they do not know, bend big
