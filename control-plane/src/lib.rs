@@ -1,8 +1,12 @@
 //! The control plane: what the fleet is told, by whom, and what became of it.
 //!
-//! `store` holds the only SQL, `operation` one verb per file, `api` the people's port, `auth` and
-//! `audit` who may and who did.
+//! `store` holds the only SQL, `operation` one verb per file, `api` the people's port, `auth` who may.
 
+pub mod api;
 pub mod auth;
+pub mod fleet;
+pub mod grpc;
 pub mod operation;
+pub mod pki;
+pub mod server;
 pub mod store;

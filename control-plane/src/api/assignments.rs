@@ -1,0 +1,58 @@
+//! Assigning versions to edges.
+
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use domain::id::PluginVersion;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::AppState;
+use super::access::Caller;
+use super::answer::Answer;
+use super::input::{self, Body};
+use crate::operation::assign::assign;
+use crate::operation::unassign::unassign;
+
+/// Which version.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    version: String,
+}
+
+/// `PUT /edges/{edge}/assignments/{plugin}`.
+pub(super) async fn set(
+    State(state): State<AppState>,
+    Extension(caller): Extension<Caller>,
+    Path((edge, plugin)): Path<(String, String)>,
+    Body(wanted): Body<Wanted>,
+) -> Answer {
+    let edge = input::edge(&edge)?;
+    let version =
+        PluginVersion { plugin: input::plugin(&plugin)?, version: input::version(&wanted.version)? };
+    let assigned = assign(&state.store, &caller.by, &edge, &version).await?;
+    let moved: Vec<Value> = assigned
+        .waiting
+        .iter()
+        .map(|one| json!({ "tool": one.tool.as_str(), "from": one.from, "to": one.to }))
+        .collect();
+    Ok(Json(json!({
+        "edge": edge.as_str(),
+        "plugin": version.plugin.as_str(),
+        "version": version.version.to_string(),
+        "earlier": assigned.earlier.map(|earlier| earlier.to_string()),
+        "changed": assigned.changed,
+        "moved": moved,
+    })))
+}
+
+/// `DELETE /edges/{edge}/assignments/{plugin}`.
+pub(super) async fn unset(
+    State(state): State<AppState>,
+    Extension(caller): Extension<Caller>,
+    Path((edge, plugin)): Path<(String, String)>,
+) -> Answer {
+    let (edge, plugin) = (input::edge(&edge)?, input::plugin(&plugin)?);
+    unassign(&state.store, &caller.by, &edge, &plugin).await?;
+    Ok(Json(json!({ "edge": edge.as_str(), "plugin": plugin.as_str() })))
+}

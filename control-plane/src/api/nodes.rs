@@ -1,0 +1,93 @@
+//! Nodes: who is there, what each has, what keeps it.
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use domain::id::NodeId;
+use domain::plugin_set::Part;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::answer::{Answer, page};
+use super::input::Page;
+use super::problem::Problem;
+use super::{AppState, FleetView};
+use crate::operation::Code;
+use crate::store::nodes::NodeVersion;
+use crate::store::{NodeRecord, Transaction, nodes};
+
+/// `?edge=` beside the page.
+#[derive(Debug, Deserialize)]
+pub(super) struct Which {
+    #[serde(default)]
+    edge: String,
+    limit: Option<u64>,
+    #[serde(default)]
+    cursor: String,
+}
+
+/// `GET /nodes`.
+pub(super) async fn list(State(state): State<AppState>, Query(which): Query<Which>) -> Answer {
+    let limit = Page::new(which.limit).limit()?;
+    let mut tx = state.store.read().await?;
+    let mut items = Vec::new();
+    for node in nodes::list(&mut tx, &which.cursor, &which.edge, limit).await? {
+        items.push(describe(&mut tx, &*state.fleet, &node).await?);
+    }
+    Ok(page(items, limit, |node| node["name"].clone()))
+}
+
+/// `GET /nodes/{node}`, by name or id.
+pub(super) async fn show(State(state): State<AppState>, Path(wanted): Path<String>) -> Answer {
+    let mut tx = state.store.read().await?;
+    let mut node = nodes::by_name(&mut tx, &wanted).await?;
+    if let (None, Ok(id)) = (&node, NodeId::parse(&wanted)) {
+        node = nodes::get(&mut tx, &id).await?;
+    }
+    let Some(node) = node else {
+        let shown: String = wanted.chars().take(100).collect();
+        return Err(Problem::of(Code::NotFound, format!("there is no node {shown}")));
+    };
+    Ok(Json(describe(&mut tx, &*state.fleet, &node).await?))
+}
+
+async fn describe(tx: &mut Transaction, fleet: &dyn FleetView, node: &NodeRecord) -> Result<Value, Problem> {
+    let presence = fleet.presence(&node.id);
+    let versions = nodes::versions(tx, &node.id).await?;
+    let mut held = Map::new();
+    for part in Part::ALL {
+        if let Some(position) = fleet.acknowledged(&node.id, part) {
+            let position = json!({ "epoch": position.epoch, "generation": position.generation });
+            held.insert(part.as_str().to_owned(), position);
+        }
+    }
+    Ok(json!({
+        "id": node.id.as_str(),
+        "name": node.name.as_str(),
+        "edge": node.edge.as_str(),
+        "connected": presence.is_some(),
+        "connected_since": presence.as_ref().map(|presence| presence.since.to_string()),
+        "address": presence.as_ref().map(|presence| presence.address.clone()),
+        "clock_offset_ms": presence.as_ref().map(|presence| presence.clock_offset_ms),
+        "agent_version": node.agent_version,
+        "joined_at": node.joined_at.to_string(),
+        "last_seen": node.last_seen_at.map(|at| at.to_string()),
+        "held": held,
+        "versions": versions.iter().map(version).collect::<Vec<_>>(),
+        "problems": versions.iter().filter_map(problem).collect::<Vec<_>>(),
+    }))
+}
+
+/// One version as its node says that it stands.
+pub(super) fn version(version: &NodeVersion) -> Value {
+    json!({
+        "plugin": version.version.plugin.as_str(),
+        "version": version.version.version.to_string(),
+        "state": version.state,
+        "reason": (!version.reason.is_empty()).then_some(&version.reason),
+        "tools": serde_json::from_str::<Value>(&version.tools).unwrap_or(Value::Null),
+    })
+}
+
+fn problem(version: &NodeVersion) -> Option<String> {
+    (version.state == "failed").then(|| format!("{}: {}", version.version, version.reason))
+}
