@@ -186,9 +186,14 @@ pub(crate) fn discovered(result: &RawValue) -> Probe {
     other_versions(&versions)
 }
 
+/// Whether only a server of the modern era answers so.
+pub(crate) fn is_modern(error: &RpcError) -> bool {
+    MODERN_ERRORS.contains(&error.code)
+}
+
 /// Judges a bad answer to `server/discover`: any error that is not of the modern era means the other.
 pub(crate) fn not_discovered(error: &RpcError) -> Probe {
-    if !MODERN_ERRORS.contains(&error.code) {
+    if !is_modern(error) {
         return Probe::Handshake;
     }
     let supported = envelope::members(&error.raw)

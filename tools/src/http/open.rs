@@ -1,6 +1,7 @@
 //! Opening an endpoint: modern first, then the handshake.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::timeout;
 
@@ -19,10 +20,20 @@ const SLOWER: u32 = 5;
 pub(super) async fn open(core: &Arc<Core>) -> Result<Session, StartError> {
     let limit = core.limits.start;
     let opening = async {
-        match probe(core).await? {
-            Probe::Modern(peer) => Ok(Session::new(peer, None)),
-            Probe::Unknown(offered) => Err(StartError::Version { offered, spoken: spoken() }),
+        let handshake = match probe(core, core.limits.probe * SLOWER).await? {
+            Probe::Modern(peer) => return Ok(Session::new(peer, None)),
+            Probe::Unknown(offered) => return Err(StartError::Version { offered, spoken: spoken() }),
             Probe::Handshake => shake_hands(core).await,
+        };
+        // One that is only slow keeps to the modern era and declines the handshake.
+        match &handshake {
+            Err(StartError::Opening(Error::Rpc(error))) if wire::is_modern(error) => {}
+            Err(StartError::Opening(Error::Status { rpc: Some(error), .. })) if wire::is_modern(error) => {}
+            _ => return handshake,
+        }
+        match probe(core, limit).await? {
+            Probe::Modern(peer) => Ok(Session::new(peer, None)),
+            Probe::Unknown(_) | Probe::Handshake => handshake,
         }
     };
     timeout(limit, opening)
@@ -41,12 +52,11 @@ pub(super) async fn handshake(core: &Arc<Core>) -> Result<Session, Error> {
     }
 }
 
-async fn probe(core: &Arc<Core>) -> Result<Probe, StartError> {
+async fn probe(core: &Arc<Core>, wait: Duration) -> Result<Probe, StartError> {
     let modern =
         Session::new(Peer { era: Era::Modern, version: wire::MODERN.into(), list_changed: false }, None);
     let ask = Ask::new(core.next_id(), "server/discover", wire::discover_params(), None);
     let begun = Arc::default();
-    let wait = core.limits.probe * SLOWER;
     let Ok(outcome) = timeout(wait, core.exchange(&ask, &modern, &begun)).await else {
         return Ok(Probe::Handshake);
     };

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::Connection;
@@ -10,7 +11,7 @@ use crate::error::Error;
 use crate::spec::CommandSpec;
 use crate::start::{StartError, spoken};
 use crate::tool::{Events, Noise};
-use crate::wire::{self, Ask, Peer, Probe, Unanswered};
+use crate::wire::{self, Ask, Peer, Probe};
 
 /// Starts the program and finds out who is there.
 ///
@@ -19,31 +20,72 @@ use crate::wire::{self, Ask, Peer, Probe, Unanswered};
 pub(super) async fn open(spec: &CommandSpec, events: &Events) -> Result<(Connection, Peer), StartError> {
     let end = Instant::now() + spec.limits.start;
     let connection = Connection::spawn(spec, events)?;
-    let connection = match probe(&connection, spec, end).await {
-        Ok(Probe::Modern(peer)) => return Ok((connection, peer)),
-        Ok(Probe::Unknown(offered)) => return Err(StartError::Version { offered, spoken: spoken() }),
-        Ok(Probe::Handshake) => connection,
-        Err(()) => {
-            drop(connection);
-            Connection::spawn(spec, events)?
-        }
-    };
+    if let Some(peer) = meet(&connection, spec, end).await? {
+        return Ok((connection, peer));
+    }
+    drop(connection);
+    let connection = Connection::spawn(spec, events)?;
     let peer = handshake(&connection, spec, end).await?;
     Ok((connection, peer))
 }
 
-/// `Err` if the program ended.
-async fn probe(connection: &Connection, spec: &CommandSpec, end: Instant) -> Result<Probe, ()> {
-    let wait = spec.limits.probe.min(left(end));
-    let mut ask =
-        Ask::new(connection.shared.next_id(), "server/discover", wire::discover_params(), Some(wait));
-    ask.cancellable = false;
-    match connection.ask(ask).await {
-        Ok(result) => Ok(wire::discovered(&result)),
-        Err(Unanswered::Failed(Error::Rpc(error))) => Ok(wire::not_discovered(&error)),
-        Err(Unanswered::Failed(Error::Gone { .. })) => Err(()),
-        Err(_) => Ok(Probe::Handshake),
+/// Probes, and shakes hands where the probe is declined or not answered soon. `None` if the program
+/// ended at the probe.
+///
+/// A server that is only slow answers the probe first, keeps to the modern era and declines the
+/// handshake; so a late answer to the probe counts before that.
+async fn meet(connection: &Connection, spec: &CommandSpec, end: Instant) -> Result<Option<Peer>, StartError> {
+    let probe = probe(connection, end);
+    tokio::pin!(probe);
+    if let Ok(answer) = tokio::time::timeout(spec.limits.probe, &mut probe).await {
+        return match judge(answer)? {
+            Met::Modern(peer) => Ok(Some(peer)),
+            Met::Handshake => handshake(connection, spec, end).await.map(Some),
+            Met::Dead => Ok(None),
+        };
     }
+    let handshake = handshake(connection, spec, end);
+    tokio::pin!(handshake);
+    let answer = tokio::select! {
+        biased;
+        answer = &mut probe => answer,
+        outcome = &mut handshake => match outcome {
+            Err(StartError::Opening(Error::Rpc(error))) if wire::is_modern(&error) => probe.await,
+            outcome => return outcome.map(Some),
+        }
+    };
+    match judge(answer)? {
+        Met::Modern(peer) => Ok(Some(peer)),
+        Met::Handshake => handshake.await.map(Some),
+        Met::Dead => Ok(None),
+    }
+}
+
+enum Met {
+    Modern(Peer),
+    Handshake,
+    Dead,
+}
+
+fn judge(answer: Result<Box<RawValue>, Error>) -> Result<Met, StartError> {
+    let probe = match answer {
+        Ok(result) => wire::discovered(&result),
+        Err(Error::Rpc(error)) => wire::not_discovered(&error),
+        Err(Error::Gone { .. }) => return Ok(Met::Dead),
+        Err(_) => Probe::Handshake,
+    };
+    match probe {
+        Probe::Modern(peer) => Ok(Met::Modern(peer)),
+        Probe::Handshake => Ok(Met::Handshake),
+        Probe::Unknown(offered) => Err(StartError::Version { offered, spoken: spoken() }),
+    }
+}
+
+async fn probe(connection: &Connection, end: Instant) -> Result<Box<RawValue>, Error> {
+    let id = connection.shared.next_id();
+    let mut ask = Ask::new(id, "server/discover", wire::discover_params(), Some(left(end)));
+    ask.cancellable = false;
+    connection.ask(ask).await.map_err(Error::from)
 }
 
 async fn handshake(connection: &Connection, spec: &CommandSpec, end: Instant) -> Result<Peer, StartError> {

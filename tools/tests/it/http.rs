@@ -134,6 +134,16 @@ async fn fallbacks_lead_to_the_handshake() {
     }
 }
 
+#[tokio::test]
+async fn a_modern_endpoint_that_is_only_slow_stays_modern() {
+    let stage = Stage::new();
+    let decline = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":"","data":{"supported":["2026-07-28"]}}}"#;
+    let endpoint = Endpoint::start(&stage, json!({"era": "modern", "late": true, "init": [400, decline]}));
+    let mut spec = endpoint.spec("/mcp");
+    spec.limits.probe = Duration::from_millis(50);
+    assert_eq!(stage.open(spec).await.unwrap().era(), Era::Modern);
+}
+
 /// Case C19, event streams.
 #[tokio::test]
 async fn event_streams_follow_the_standard_byte_by_byte() {

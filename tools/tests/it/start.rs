@@ -113,6 +113,16 @@ async fn a_server_that_stays_silent_before_the_handshake_is_waited_for_shortly()
 }
 
 #[tokio::test]
+async fn a_modern_server_that_is_only_slow_stays_modern() {
+    let stage = Stage::new();
+    let mut spec = stage.python(json!({"era": "late"}));
+    spec.limits.probe = Duration::from_millis(50);
+    let tool = stage.start_spec(spec).await.unwrap();
+    assert_eq!(tool.era(), Era::Modern);
+    assert!(tool.list().await.unwrap().list.complete);
+}
+
+#[tokio::test]
 async fn a_server_that_dies_of_the_probe_is_started_again_without_it() {
     let mut stage = Stage::new();
     let tool = stage.start(json!({"era": "dies"})).await;

@@ -7,6 +7,7 @@ Usage: endpoint.py [CONFIG], CONFIG a JSON object (all members optional), change
   sse       answer as an event stream
   get       status of a GET; 200 keeps a stream open
   probe     [status, body] of server/discover in the handshake era; "<never>" never answers
+  late      the probe is answered only after an initialize
   init      [status, body] of initialize instead of an answer
   pages     {cursor or "<none>": the raw result of tools/list}
   chunks    [base64, ...]: the body of tools/list's event stream, piece by piece
@@ -193,6 +194,7 @@ class Handler(BaseHTTPRequestHandler):
         self.plain(200, json.dumps({"streams": len(streams)}))
 
     def initialize(self, i, params):
+        CONFIG["declined"] = True
         if "init" in CONFIG:
             return self.plain(*CONFIG["init"])
         extra = []
@@ -206,6 +208,8 @@ class Handler(BaseHTTPRequestHandler):
             "capabilities": {"tools": {"listChanged": True}}, "serverInfo": {"name": "t", "version": "1"}})), extra)
 
     def discover(self, i):
+        if CONFIG.get("late") and not CONFIG.get("declined"):
+            return self.wait_hang_up(i)
         if CONFIG.get("era") == "modern":
             return self.reply(self.result(i, json.dumps({
                 "supportedVersions": CONFIG.get("versions", ["2026-07-28"]),

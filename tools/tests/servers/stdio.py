@@ -3,6 +3,7 @@
 
 Usage: stdio.py [CONFIG], CONFIG a JSON object (all members optional):
   era      handshake (default) | modern | deaf (handshake, no answer to other methods before it)
+           | late (modern, and answers the probe only when initialize comes, which it declines)
            | dies (ends when anything but initialize comes first)
   version  answered to initialize instead of the version asked for
   log      file that gets each line received
@@ -125,6 +126,14 @@ def replay(i, method):
         os.close(1)
 
 
+def discovery(i):
+    answer(i, json.dumps({"resultType": "complete", "supportedVersions": CONFIG.get("versions", ["2026-07-28"]),
+                          "capabilities": {"tools": {"listChanged": True}}, "ttlMs": 0, "cacheScope": "public"}))
+
+
+WAITING = []
+
+
 def handle(line):
     message = json.loads(line)
     i, method, params = message.get("id"), message.get("method"), message.get("params") or {}
@@ -132,7 +141,11 @@ def handle(line):
         return replay(i, method)
     if CONFIG.get("mute") or i is None or method is None:
         return
-    if method == "initialize" and ERA != "modern":
+    if method == "initialize" and ERA == "late":
+        for waiting in WAITING:
+            discovery(waiting)
+        failure(i, -32022, "the initialize handshake is not accepted", {"supported": ["2026-07-28"]})
+    elif method == "initialize" and ERA != "modern":
         answer(i, json.dumps({
             "protocolVersion": CONFIG.get("version", params["protocolVersion"]),
             "capabilities": {"tools": {"listChanged": True}}, "serverInfo": {"name": "t", "version": "1"}}))
@@ -140,8 +153,9 @@ def handle(line):
         if ERA == "dies":
             sys.exit("expected initialize, got " + method)
         if ERA == "modern":
-            answer(i, json.dumps({"resultType": "complete", "supportedVersions": CONFIG.get("versions", ["2026-07-28"]),
-                                  "capabilities": {"tools": {"listChanged": True}}, "ttlMs": 0, "cacheScope": "public"}))
+            discovery(i)
+        elif ERA == "late":
+            WAITING.append(i)
         elif ERA != "deaf":
             failure(i, CONFIG.get("probe_code", -32601), "Method not found", CONFIG.get("probe_data"))
     elif method == "subscriptions/listen" and ERA == "modern":
