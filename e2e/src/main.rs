@@ -1,1 +1,45 @@
-fn main() {}
+//! `bench`: the product's figures, side by side with what they are compared with, in one run.
+//!
+//! `cargo run --release --bin bench -- gateway` and `-- push --nodes 1000`. The hidden commands are the
+//! processes that the benchmarks start beside themselves.
+
+mod bench;
+
+use clap::{Parser, Subcommand};
+
+/// Measures the product on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "bench", version, about, long_about = None)]
+struct Arguments {
+    /// Print the figures as JSON instead of a table.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    benchmark: Benchmark,
+}
+
+#[derive(Debug, Subcommand)]
+enum Benchmark {
+    /// What a call through a node's gateway adds to the direct call, beside a bare raw hop and mcp-proxy.
+    Gateway(bench::gateway::Options),
+    /// From an approval to its acknowledgement by every node, with the server's memory and CPU per node.
+    Push(bench::push::Options),
+    /// A small tool server that echoes, over stdio or HTTP.
+    #[command(hide = true)]
+    EchoServer(bench::echo::Options),
+    /// A hop that swaps ids between HTTP and stdio and does nothing else.
+    #[command(hide = true)]
+    RawHop(bench::hop::Options),
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let arguments = Arguments::parse();
+    match arguments.benchmark {
+        Benchmark::Gateway(options) => bench::gateway::run(&options, arguments.json).await,
+        Benchmark::Push(options) => bench::push::run(&options, arguments.json).await,
+        Benchmark::EchoServer(options) => bench::echo::run(&options).await,
+        Benchmark::RawHop(options) => bench::hop::run(&options).await,
+    }
+}

@@ -1,3 +1,13 @@
 //! The product as people use it: real processes, real tool servers, real clients.
 
+#![allow(missing_docs, reason = "tests are sentences")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
 mod arrows;
+mod bad_input;
+mod changes;
+mod clients;
+mod demo;
+mod remote;
+mod restarts;
+mod servers;

@@ -1,0 +1,116 @@
+//! Tool servers that say what a test tells them to, and write down what they were asked: the outside observer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::process::{Process, here, python};
+
+/// What one tool server lists, and its log. All processes of one tool share them.
+#[derive(Debug)]
+pub struct Mutable {
+    state: PathBuf,
+    log: PathBuf,
+    port_file: PathBuf,
+    script: PathBuf,
+}
+
+impl Mutable {
+    /// A tool server whose files are below `folder`.
+    pub fn new(folder: &Path, name: &str) -> Self {
+        let file = |end: &str| folder.join(format!("{name}.{end}"));
+        Self {
+            state: file("state.json"),
+            log: file("log.jsonl"),
+            port_file: file("port"),
+            script: here().join("fixtures/mutable_server.py"),
+        }
+    }
+
+    /// Tells it what to list: raw JSON text, entry by entry.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn list(&self, entries: &[&str]) -> Result<()> {
+        self.tell(&json!({"entries": entries}))
+    }
+
+    /// Tells it everything that its state file may hold.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn tell(&self, state: &Value) -> Result<()> {
+        let new = self.state.with_extension("new");
+        std::fs::write(&new, state.to_string())?;
+        std::fs::rename(&new, &self.state).context("failed to tell the tool server")
+    }
+
+    /// The command of a stdio tool, for a manifest.
+    pub fn command(&self) -> Vec<String> {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let (state, log) = (text(&self.state), text(&self.log));
+        [&*text(&python()), &*text(&self.script), "--state", &*state, "--log", &*log].map(str::to_owned).into()
+    }
+
+    /// Starts it over HTTP; the URL of its endpoint.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub async fn serve(&self, port: Option<u16>) -> Result<(Process, String)> {
+        std::fs::remove_file(&self.port_file).ok();
+        let mut command = Command::new(python());
+        command.arg(&self.script).args(["--state".as_ref(), self.state.as_os_str()]);
+        command.args(["--log".as_ref(), self.log.as_os_str(), "--http".as_ref(), self.port_file.as_os_str()]);
+        command.args(["--port", &port.unwrap_or(0).to_string()]);
+        let process = Process::start(command, &self.log.with_extension("stderr"))?;
+        let port: u16 = crate::eventually("the tool server's port", || async {
+            std::fs::read_to_string(&self.port_file)?.trim().parse().map_err(anyhow::Error::from)
+        })
+        .await;
+        Ok((process, format!("http://127.0.0.1:{port}/mcp")))
+    }
+
+    fn events(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// How many calls of a function reached it.
+    pub fn calls(&self, function: &str) -> usize {
+        let is_call = |event: &&Value| event["event"] == "call" && event["name"] == function;
+        self.events().iter().filter(is_call).count()
+    }
+
+    /// Whether a call reached any of its processes that must not have: one of a function that the newest page
+    /// of that process showed otherwise than in a form that was approved at some time, or did not show at all.
+    ///
+    /// # Errors
+    /// The first such call, in words.
+    pub fn observe(&self, approved: &BTreeSet<String>) -> Result<(), String> {
+        let mut newest: BTreeMap<(u64, String), String> = BTreeMap::new();
+        for event in self.events() {
+            let pid = event["pid"].as_u64().unwrap_or_default();
+            if event["event"] == "listed" {
+                if event["ended"] == true {
+                    newest.retain(|(of, _), _| *of != pid);
+                }
+                for entry in event["entries"].as_array().into_iter().flatten() {
+                    let raw = entry.as_str().unwrap_or_default().to_owned();
+                    let parsed: Value = serde_json::from_str(&raw).unwrap_or_default();
+                    let name = parsed["name"].as_str().unwrap_or_default().to_owned();
+                    newest.insert((pid, name), raw);
+                }
+            } else if event["event"] == "call" {
+                let name = event["name"].as_str().unwrap_or_default().to_owned();
+                match newest.get(&(pid, name.clone())) {
+                    Some(raw) if approved.contains(raw) => {}
+                    other => return Err(format!("{name} was called while its server last listed it as {other:?}")),
+                }
+            }
+        }
+        Ok(())
+    }
+}
