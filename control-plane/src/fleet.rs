@@ -1,0 +1,384 @@
+//! What the nodes of this server hold and are sent: presence, positions, and the fan-out of changes.
+//!
+//! One pass of [`Fleet::look`] compares where the database stands with what was built, for every edge
+//! in memory, and builds each part that is newer once; all streams of the edge send the same bytes.
+//! Streams register here (from `grpc`), people read here (through `api`). Nothing of it is stored
+//! but "last seen", in batches.
+
+mod part;
+mod presence;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+mod wants;
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use domain::digest::{Digest, ListingHash};
+use domain::id::{EdgeName, NodeId};
+use domain::plugin_set::{Part, Position, Scope};
+use domain::time::Timestamp;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub use part::{EncodedPart, FRESH_MS};
+pub use presence::{Acknowledged, Edge, EdgeSet, Farewell, Own, Presence, Registration, Signal};
+
+use crate::operation::{self, load_part};
+use crate::pki::{self, HeadSigner};
+use crate::store::{NodeRecord, Store};
+use wants::Wants;
+
+/// How often the fan-out looks when nothing wakes it: a lost wake costs a node no more than this.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Each how many looks the grants of all nodes are compared too. Nothing but joining raises them
+/// while there are no rollouts, and reading a head for each node costs what reading the edges' does
+/// not.
+const GRANTS_EACH: u32 = 10;
+
+/// How often "last seen" is written: what `node list` shows may be this old after a crash.
+const FLUSH_EVERY: Duration = Duration::from_secs(30);
+
+/// Most bytes of listing texts kept in memory for an edge's nodes to ask for: 1,000 functions of
+/// 16 KB; beyond it they are read again.
+const TEXTS_MAX: usize = 16 * 1024 * 1024;
+
+/// Why the fleet's state could not be read or built.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database.
+    #[error("read the plugin set of {scope}")]
+    Load {
+        /// Whose.
+        scope: Scope,
+        /// What went wrong.
+        #[source]
+        source: operation::Error,
+    },
+    /// The database, while comparing.
+    #[error("read where the parts of all edges stand")]
+    Positions(#[source] operation::Error),
+    /// A head could not be signed.
+    #[error("sign the head of {part} of {scope}")]
+    Sign {
+        /// Whose.
+        scope: Scope,
+        /// Which part.
+        part: Part,
+        /// What went wrong.
+        #[source]
+        source: pki::Error,
+    },
+    /// There is no such edge or node.
+    #[error("find {part} of {scope} in the database")]
+    Unknown {
+        /// Whose.
+        scope: Scope,
+        /// Which part.
+        part: Part,
+    },
+}
+
+/// What this server knows of its nodes. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    signer: HeadSigner,
+    clock: fn() -> Timestamp,
+    edges: Mutex<BTreeMap<EdgeName, Arc<Edge>>>,
+    known: Mutex<HashMap<NodeId, Arc<Known>>>,
+    wants: Mutex<Wants>,
+    /// One builder at a time, so that a part is built once however many ask.
+    building: tokio::sync::Mutex<()>,
+}
+
+/// What is kept of a node between its connections, so that one that is current is answered from
+/// memory.
+#[derive(Debug)]
+struct Known {
+    record: NodeRecord,
+    grants: Arc<EncodedPart>,
+}
+
+impl Fleet {
+    /// `clock` is the wall clock, which goes into heads and "last seen".
+    pub fn new(store: Store, signer: HeadSigner, clock: fn() -> Timestamp) -> Self {
+        let inner = Inner {
+            store,
+            signer,
+            clock,
+            edges: Mutex::default(),
+            known: Mutex::default(),
+            wants: Mutex::default(),
+            building: tokio::sync::Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Looks at each wake and each second, and writes "last seen", until `stop`.
+    pub async fn run(&self, stop: CancellationToken) {
+        let mut wakes = self.inner.store.wakes();
+        let mut flush = tokio::time::interval(FLUSH_EVERY);
+        let mut pass: u32 = 0;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                woken = wakes.changed() => {
+                    if woken.is_err() {
+                        break;
+                    }
+                }
+                () = tokio::time::sleep(LOOK_EVERY) => pass = pass.wrapping_add(1),
+                _ = flush.tick() => self.flush().await,
+            }
+            let grants_too = pass.is_multiple_of(GRANTS_EACH);
+            if let Err(error) = self.look(grants_too).await {
+                tracing::warn!(error = %crate::server::Chain(&error), "fan-out could not look");
+            }
+        }
+        self.flush().await;
+    }
+
+    /// Compares every edge in memory with the database and builds what is newer; with `grants_too`,
+    /// every connected node's own part as well.
+    ///
+    /// # Errors
+    /// The first that could not be read; the others were looked at.
+    pub async fn look(&self, grants_too: bool) -> Result<(), Error> {
+        let edges: Vec<Arc<Edge>> = lock(&self.inner.edges).values().cloned().collect();
+        if edges.is_empty() {
+            return Ok(());
+        }
+        let scopes: Vec<Scope> = edges.iter().map(|edge| Scope::Edge(edge.name.clone())).collect();
+        let asked = if grants_too { None } else { Some(scopes.as_slice()) };
+        let positions = load_part::positions(&self.inner.store, asked).await.map_err(Error::Positions)?;
+        let mut outcome = Ok(());
+        for (scope, part, position) in positions {
+            let looked = match &scope {
+                Scope::Edge(name) => self.look_at_edge(name, part, position).await,
+                Scope::Node(node) => self.look_at_grants(node, position).await,
+            };
+            outcome = outcome.and(looked);
+        }
+        outcome
+    }
+
+    async fn look_at_edge(&self, name: &EdgeName, part: Part, position: Position) -> Result<(), Error> {
+        let Some(edge) = lock(&self.inner.edges).get(name).cloned() else { return Ok(()) };
+        if edge.set().get(part).is_some_and(|built| !self.is_due(built, position)) {
+            return Ok(());
+        }
+        let _one_builder = self.inner.building.lock().await;
+        let earlier = edge.set().get(part).cloned();
+        if earlier.as_deref().is_some_and(|built| !self.is_due(built, position)) {
+            return Ok(());
+        }
+        let built = self.build(&Scope::Edge(name.clone()), part, earlier.as_deref()).await?;
+        edge.replace(Arc::new(built));
+        Ok(())
+    }
+
+    async fn look_at_grants(&self, node: &NodeId, position: Position) -> Result<(), Error> {
+        let Some(known) = lock(&self.inner.known).get(node).cloned() else { return Ok(()) };
+        if !self.is_due(&known.grants, position) {
+            return Ok(());
+        }
+        let scope = Scope::Node(node.clone());
+        let grants = Arc::new(self.build(&scope, Part::Grants, Some(&known.grants)).await?);
+        let edge = lock(&self.inner.edges).get(&known.record.edge).cloned();
+        let newer = Known { record: known.record.clone(), grants: Arc::clone(&grants) };
+        lock(&self.inner.known).insert(node.clone(), Arc::new(newer));
+        if let Some(edge) = edge {
+            edge.signal(node, |own| own.grants = grants);
+        }
+        Ok(())
+    }
+
+    /// Newer in the database, or signed so long ago that a node might soon take it for stale.
+    fn is_due(&self, built: &EncodedPart, position: Position) -> bool {
+        position > built.position || (self.inner.clock)().millis_since(built.issued) > FRESH_MS / 2
+    }
+
+    async fn build(
+        &self,
+        scope: &Scope,
+        part: Part,
+        earlier: Option<&EncodedPart>,
+    ) -> Result<EncodedPart, Error> {
+        let fault = |source| Error::Load { scope: scope.clone(), source };
+        let loaded = load_part::load_part(&self.inner.store, scope, part).await.map_err(fault)?;
+        let (position, content) = loaded.ok_or_else(|| Error::Unknown { scope: scope.clone(), part })?;
+        let mut draft = part::Draft::new(scope.clone(), position, &content);
+        if let (Scope::Edge(edge), Some(wanted)) = (scope, draft.new_texts(earlier)) {
+            let texts = load_part::listing_texts(&self.inner.store, edge, &wanted).await.map_err(fault)?;
+            draft.add_texts(texts);
+        }
+        draft.sign(&self.inner.signer, (self.inner.clock)(), earlier).map_err(|source| Error::Sign {
+            scope: scope.clone(),
+            part,
+            source,
+        })
+    }
+
+    /// The edge, with all three of its parts built.
+    ///
+    /// # Errors
+    /// There is no such edge, or it cannot be read.
+    pub async fn edge(&self, name: &EdgeName) -> Result<Arc<Edge>, Error> {
+        if let Some(edge) = lock(&self.inner.edges).get(name) {
+            return Ok(Arc::clone(edge));
+        }
+        let _one_builder = self.inner.building.lock().await;
+        if let Some(edge) = lock(&self.inner.edges).get(name) {
+            return Ok(Arc::clone(edge));
+        }
+        let scope = Scope::Edge(name.clone());
+        let mut set = EdgeSet::default();
+        for part in Part::OF_EDGE {
+            set.put(Arc::new(self.build(&scope, part, None).await?));
+        }
+        let edge = Arc::new(Edge::new(name.clone(), set));
+        lock(&self.inner.edges).insert(name.clone(), Arc::clone(&edge));
+        Ok(edge)
+    }
+
+    /// The node's record, from memory or the database; `None` if there is no such node.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn node(&self, id: &NodeId) -> Result<Option<NodeRecord>, Error> {
+        Ok(self.known(id).await?.map(|known| known.record.clone()))
+    }
+
+    async fn known(&self, id: &NodeId) -> Result<Option<Arc<Known>>, Error> {
+        if let Some(known) = lock(&self.inner.known).get(id) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let scope = Scope::Node(id.clone());
+        let fault = |source| Error::Load { scope: scope.clone(), source };
+        let Some(record) = operation::find_bundle::node_record(&self.inner.store, id).await.map_err(fault)?
+        else {
+            return Ok(None);
+        };
+        let grants = Arc::new(self.build(&scope, Part::Grants, None).await?);
+        let known = Arc::new(Known { record, grants });
+        lock(&self.inner.known).insert(id.clone(), Arc::clone(&known));
+        Ok(Some(known))
+    }
+
+    /// Registers a stream of a node: the one before it, if there still is one, is told that it is
+    /// superseded. `None` if there is no such node.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn register(&self, id: &NodeId, address: SocketAddr) -> Result<Option<Registration>, Error> {
+        let Some(known) = self.known(id).await? else { return Ok(None) };
+        let edge = self.edge(&known.record.edge).await?;
+        let own = Own { grants: Arc::clone(&known.grants), farewell: None };
+        Ok(Some(edge.register(known.record.clone(), own, (address, (self.inner.clock)()))))
+    }
+
+    /// Of these hashes, those that this node is to be asked for: nobody was asked in the last two
+    /// seconds.
+    pub fn claim(&self, hashes: &[ListingHash], now_ms: u64) -> Vec<ListingHash> {
+        lock(&self.inner.wants).claim(hashes, now_ms)
+    }
+
+    /// These texts arrived: nobody needs to be asked for them.
+    pub fn arrived(&self, hashes: &[ListingHash]) {
+        lock(&self.inner.wants).arrived(hashes);
+    }
+
+    /// Texts that the edge's `trust` names, from memory or the database.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn texts(&self, edge: &Edge, wanted: &[Digest]) -> Result<Vec<Bytes>, Error> {
+        let mut texts = edge.texts.lock().await;
+        let absent: Vec<Digest> =
+            wanted.iter().filter(|digest| !texts.contains_key(digest)).copied().collect();
+        if !absent.is_empty() {
+            let scope = Scope::Edge(edge.name.clone());
+            let read = load_part::listing_texts(&self.inner.store, &edge.name, &absent)
+                .await
+                .map_err(|source| Error::Load { scope, source })?;
+            if texts.values().map(Bytes::len).sum::<usize>() > TEXTS_MAX {
+                texts.clear();
+            }
+            texts.extend(read.into_iter().map(|(digest, text)| (digest, Bytes::from(text))));
+        }
+        Ok(wanted.iter().filter_map(|digest| texts.get(digest).cloned()).collect())
+    }
+
+    /// Who has a part of an edge, of the nodes that are connected here; `None` if none ever was.
+    pub fn acknowledged(&self, edge: &EdgeName, part: Part) -> Option<Acknowledged> {
+        let edge = lock(&self.inner.edges).get(edge).cloned()?;
+        Some(edge.acknowledged(part))
+    }
+
+    /// Nodes that are connected here.
+    pub fn connected(&self) -> Vec<Presence> {
+        let edges: Vec<Arc<Edge>> = lock(&self.inner.edges).values().cloned().collect();
+        edges.iter().flat_map(|edge| edge.presences()).collect()
+    }
+
+    /// How many nodes are connected here.
+    pub fn connected_count(&self) -> usize {
+        lock(&self.inner.edges).values().map(|edge| edge.connected()).sum()
+    }
+
+    /// The node's presence, if it is connected here.
+    pub fn presence(&self, id: &NodeId) -> Option<Presence> {
+        self.edge_of(id)?.presence(id)
+    }
+
+    /// The newest position of a part that the node made durable, if it is connected here.
+    pub fn acknowledged_by(&self, id: &NodeId, part: Part) -> Option<Position> {
+        self.edge_of(id)?.acknowledged_by(id, part)
+    }
+
+    fn edge_of(&self, id: &NodeId) -> Option<Arc<Edge>> {
+        let known = lock(&self.inner.known).get(id).cloned()?;
+        lock(&self.inner.edges).get(&known.record.edge).cloned()
+    }
+
+    /// Tells every stream to end, each with its own time to come back, so that they do not all come
+    /// at once.
+    pub fn drain(&self) {
+        let count = u32::try_from(self.connected_count()).unwrap_or(u32::MAX);
+        let edges: Vec<Arc<Edge>> = lock(&self.inner.edges).values().cloned().collect();
+        for edge in edges {
+            edge.signal_all(|own| own.farewell = Some(Farewell::drain(count)));
+        }
+    }
+
+    async fn flush(&self) {
+        let edges: Vec<Arc<Edge>> = lock(&self.inner.edges).values().cloned().collect();
+        let seen: Vec<(NodeId, Timestamp)> = edges.iter().flat_map(|edge| edge.take_seen()).collect();
+        if seen.is_empty() {
+            return;
+        }
+        if let Err(error) = operation::note_node::note_last_seen(&self.inner.store, &seen).await {
+            tracing::warn!(error = %crate::server::Chain(&error), nodes = seen.len(), "last seen could not be written");
+        }
+    }
+}
+
+/// What the watchers of an edge's parts see.
+pub type SetReceiver = watch::Receiver<EdgeSet>;
+
+/// None of the maps is left half-changed by a panic, so a poisoned lock is taken as it is.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,66 @@
+//! The node port: mutual TLS, the door for nodes that join, one stream per node, and bundles.
+//!
+//! [`port`] accepts connections and says who is at the other end; [`door`] lets those without a
+//! certificate no further than `Enroll`. What a stream says and hears is decided in [`session`],
+//! without I/O, and carried out in `stream`. Called by `server` alone.
+
+mod bundle;
+mod codec;
+mod door;
+mod enroll;
+mod port;
+mod service;
+mod session;
+mod stream;
+
+use std::sync::Arc;
+
+use domain::time::Timestamp;
+use tokio_util::task::TaskTracker;
+
+pub use port::serve;
+
+use crate::fleet::Fleet;
+use crate::pki::Authority;
+use crate::store::{Blobs, Store};
+
+/// What the node port's handlers share.
+#[derive(Debug)]
+pub struct Context {
+    /// The database.
+    pub store: Store,
+    /// Archives.
+    pub blobs: Blobs,
+    /// Streams and parts.
+    pub fleet: Fleet,
+    /// Issues and checks certificates.
+    pub authority: Arc<Authority>,
+    /// Raised only by a rewound store.
+    pub epoch: u64,
+    /// The wall clock, for what is recorded and signed.
+    pub clock: fn() -> Timestamp,
+    /// When the server started: what milliseconds of its monotonic clock count from.
+    pub started: tokio::time::Instant,
+    /// Every stream's task; waited for when the server stops.
+    pub streams: TaskTracker,
+}
+
+impl Context {
+    /// Milliseconds of the server's monotonic clock.
+    fn monotonic_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The point in time at which that clock shows `monotonic_ms`.
+    fn at(&self, monotonic_ms: u64) -> tokio::time::Instant {
+        self.started + std::time::Duration::from_millis(monotonic_ms)
+    }
+}
+
+/// The routes of the node port.
+pub fn routes(context: &Arc<Context>) -> axum::Router {
+    tonic::service::Routes::new(enroll::service(Arc::clone(context)))
+        .add_service(service::FleetService::new(Arc::clone(context)))
+        .into_axum_router()
+        .merge(bundle::route(Arc::clone(context)))
+}

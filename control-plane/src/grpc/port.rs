@@ -1,0 +1,167 @@
+//! Accepts connections on the node port: TLS, who is there, then gRPC or plain HTTP on the same port.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+use super::door::{self, Peer};
+
+/// How long a handshake, and on HTTP/1.1 a request's header, may take.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+
+/// Handshakes at once: enough to keep every core busy, few enough that each of a storm's ends within
+/// its time while the others wait in the listener's queue.
+const HANDSHAKES_MAX: usize = 128;
+
+/// Connections at once: 10,000 nodes with a stream and a download each, within the 65,536 files that
+/// the service unit allows.
+const CONNECTIONS_MAX: usize = 24_000;
+
+/// How long connections have to end when the server stops.
+const DRAIN_WITHIN: Duration = Duration::from_secs(5);
+
+/// What every connection is served with.
+struct Service {
+    acceptor: TlsAcceptor,
+    routes: axum::Router,
+    fleet: Arc<str>,
+    builder: Builder<TokioExecutor>,
+    handshakes: Semaphore,
+    stop: CancellationToken,
+}
+
+/// Serves the port until `stop`, then waits a little for connections to end.
+pub async fn serve(
+    listener: TcpListener,
+    tls: Arc<ServerConfig>,
+    fleet: Arc<str>,
+    routes: axum::Router,
+    stop: CancellationToken,
+) {
+    let service = Arc::new(Service {
+        acceptor: TlsAcceptor::from(tls),
+        routes,
+        fleet,
+        builder: builder(),
+        handshakes: Semaphore::new(HANDSHAKES_MAX),
+        stop: stop.clone(),
+    });
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let connections = TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = accept(&listener, &places) => accepted,
+        };
+        match accepted {
+            Ok((tcp, place)) => {
+                let service = Arc::clone(&service);
+                connections.spawn(async move {
+                    service.connection(tcp).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                // Out of files or memory: let connections end before the next is taken.
+                tracing::warn!(%error, "node port could not accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(DRAIN_WITHIN, connections.wait()).await.is_err() {
+        tracing::info!(connections.left = connections.len(), "node port closes connections that did not end");
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> std::io::Result<(TcpStream, Option<tokio::sync::OwnedSemaphorePermit>)> {
+    // The semaphore is never closed, so there is always a permit in the end.
+    let place = Arc::clone(places).acquire_owned().await.ok();
+    let (tcp, _) = listener.accept().await?;
+    Ok((tcp, place))
+}
+
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(Duration::from_secs(30))
+        .keep_alive_timeout(Duration::from_secs(10))
+        // One session, one join or renewal, and downloads.
+        .max_concurrent_streams(32)
+        .max_header_list_size(16 * 1024)
+        .initial_stream_window_size(256 * 1024)
+        .initial_connection_window_size(512 * 1024);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HANDSHAKE_WITHIN).max_buf_size(16 * 1024);
+    builder
+}
+
+impl Service {
+    async fn connection(&self, tcp: TcpStream) {
+        let Ok(address) = tcp.peer_addr() else { return };
+        tcp.set_nodelay(true).ok();
+        let Some(tls) = self.handshake(tcp).await else { return };
+        let certificates = tls.get_ref().1.peer_certificates().unwrap_or_default();
+        let peer = Peer::new(address, certificates, &self.fleet);
+        let service = hyper::service::service_fn(|request: hyper::Request<Incoming>| {
+            let (routes, peer) = (self.routes.clone(), peer.clone());
+            answer(routes, peer, request)
+        });
+        let connection = self.builder.serve_connection(TokioIo::new(tls), service);
+        tokio::pin!(connection);
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(error, peer.address = %address, "connection ended");
+                }
+                return;
+            }
+            () = self.stop.cancelled() => {}
+        }
+        connection.as_mut().graceful_shutdown();
+        if tokio::time::timeout(DRAIN_WITHIN, connection).await.is_err() {
+            tracing::debug!(peer.address = %address, "connection did not end by itself");
+        }
+    }
+
+    async fn handshake(&self, tcp: TcpStream) -> Option<tokio_rustls::server::TlsStream<TcpStream>> {
+        let _admitted = self.handshakes.acquire().await.ok()?;
+        match tokio::time::timeout(HANDSHAKE_WITHIN, self.acceptor.accept(tcp)).await {
+            Ok(Ok(tls)) => Some(tls),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "handshake failed");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+}
+
+async fn answer(
+    routes: axum::Router,
+    peer: Peer,
+    mut request: hyper::Request<Incoming>,
+) -> Result<axum::response::Response, Infallible> {
+    if let Some(refusal) = door::refuse(&peer, &request) {
+        tracing::debug!(peer.address = %peer.address, "refused a request without a certificate");
+        return Ok(refusal);
+    }
+    request.extensions_mut().insert(peer);
+    routes.oneshot(request).await
+}

@@ -1,0 +1,396 @@
+//! What one node's stream says and hears, decided without I/O: messages, changes and the time come
+//! in, messages and work to do come out.
+//!
+//! Carried out by `stream`. Times are milliseconds of the server's monotonic clock. The protocol is
+//! that of 30-nodes, 2: a Welcome that confirms what is current, then the other parts in order, one
+//! outstanding message for each part, a newer one in place of the one that waits.
+
+mod hello;
+mod reports;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use domain::digest::{Digest, ListingHash};
+use domain::id::{BootId, EdgeName, NodeId};
+use domain::plugin_set::{Part, Position};
+use domain::time::Timestamp;
+use prost::Message as _;
+use proto::convert::{Acked, Hello, NodeSaid, Refused, Report, Status};
+use proto::v1;
+use proto::v1::server_message::Message;
+
+use crate::fleet::{EdgeSet, EncodedPart, FRESH_MS, Farewell};
+use reports::Reports;
+use watch::Watch;
+
+/// How often a node says that it lives. 10,000 nodes then say so 670 times a second, and a lost
+/// acknowledgement heals within it.
+pub(super) const HEARTBEAT_MS: u32 = 15_000;
+
+/// Most bytes of bodies in one message: several make up a longer answer, so that nothing else waits
+/// long behind it.
+const BODIES_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The protocol that this server speaks.
+const PROTOCOL: u32 = 1;
+
+/// The plugin set as the stream should send it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Set {
+    pub(super) edge: EdgeSet,
+    pub(super) grants: Option<Arc<EncodedPart>>,
+}
+
+impl Set {
+    pub(super) const fn get(&self, part: Part) -> Option<&Arc<EncodedPart>> {
+        match part {
+            Part::Grants => self.grants.as_ref(),
+            Part::Trust | Part::Policy | Part::Plan => self.edge.get(part),
+        }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Arc<EncodedPart>> {
+        Part::ALL.into_iter().filter_map(|part| self.get(part))
+    }
+}
+
+/// What comes in.
+#[derive(Debug)]
+pub(super) enum Input {
+    /// The node said something.
+    Said(NodeSaid),
+    /// The plugin set may have changed.
+    Set(Set),
+    /// [`Effect::Admit`] is done: what the Welcome says.
+    Admitted { session: String, epoch: u64, fleet_size: u32 },
+    /// [`Effect::Reload`] is done.
+    Reloaded(Set),
+    /// [`Effect::Record`] is done.
+    Recorded(Arc<Report>, Outcome),
+    /// [`Effect::StoreTexts`] is done.
+    Stored,
+    /// [`Effect::Texts`] is done.
+    Texts(Vec<Bytes>),
+    /// [`Effect::NoteStatus`] is done, or failed.
+    StatusNoted(bool),
+    /// An effect failed in a way that ends the stream.
+    Failed,
+    /// The server ends the stream.
+    Farewell(Farewell),
+    /// Time passed.
+    Tick,
+}
+
+/// What became of a report.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// It is durable, or needs not be.
+    Done,
+    /// These texts are needed first.
+    MissingTexts(Vec<ListingHash>),
+    /// The database is away.
+    Failed,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) enum Output {
+    /// Send this encoded message.
+    Send(Bytes),
+    /// The node has a part.
+    Acked(Acked),
+    /// The node refused something.
+    Refused(Refused),
+    /// Ask the node for those of these that nobody was asked for lately.
+    Want(Vec<ListingHash>),
+    /// Work that takes a while; one at a time, in order.
+    Do(Effect),
+    /// End the stream, after what was sent before.
+    Close,
+}
+
+/// Work that takes a while.
+#[derive(Debug)]
+pub(super) enum Effect {
+    /// Note what the node said of itself.
+    Admit(Arc<Hello>),
+    /// Read the heads again: the node has a newer one than memory does.
+    Reload,
+    /// Record a report.
+    Record(BootId, Arc<Report>),
+    /// Keep texts that the node sent.
+    StoreTexts(Vec<String>),
+    /// Find texts that the node needs.
+    Texts(Vec<Digest>),
+    /// Note how everything stands.
+    NoteStatus(Status),
+}
+
+/// Who is at the other end, from its certificate.
+#[derive(Clone, Debug)]
+pub(super) struct Identity {
+    pub(super) fleet: Arc<str>,
+    pub(super) edge: EdgeName,
+    pub(super) node: NodeId,
+    /// The fleet's authority (certificate, DER), to check heads that the node shows.
+    pub(super) authority: Arc<[u8]>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nothing was heard yet.
+    New,
+    /// The Hello is being noted.
+    Opening { hello: Arc<Hello>, reloaded: bool, admitted: Option<(String, u64, u32)> },
+    /// The Welcome was sent.
+    Open,
+    /// Nothing more is said.
+    Closed,
+}
+
+/// What was sent of one part and what is known to be held of it.
+#[derive(Debug, Default)]
+struct Slot {
+    /// The newest that was sent, confirmed as held, or refused as a whole.
+    sent: Option<Position>,
+    /// Since when it is unacknowledged.
+    outstanding: Option<(Position, Digest, u64)>,
+}
+
+/// One stream.
+#[derive(Debug)]
+pub(super) struct Session {
+    identity: Identity,
+    state: State,
+    boot: Option<BootId>,
+    set: Set,
+    slots: BTreeMap<Part, Slot>,
+    reports: Reports,
+    watch: Watch,
+    /// The digest of the status that is noted or being noted.
+    status: Option<Digest>,
+    wall: Timestamp,
+    out: VecDeque<Output>,
+}
+
+impl Session {
+    /// A stream that was just opened.
+    pub(super) fn new(identity: Identity, set: Set, now: u64) -> Self {
+        Self {
+            identity,
+            state: State::New,
+            boot: None,
+            set,
+            slots: BTreeMap::new(),
+            reports: Reports::default(),
+            watch: Watch::new(now),
+            status: None,
+            wall: Timestamp::default(),
+            out: VecDeque::new(),
+        }
+    }
+
+    /// Takes one input at a time; `wall` goes into what is said of the clock.
+    pub(super) fn handle(&mut self, now: u64, wall: Timestamp, input: Input) -> VecDeque<Output> {
+        self.wall = wall;
+        if !matches!(self.state, State::Closed) {
+            self.take(now, input);
+            self.retry_reports(now);
+            self.look_at_the_time(now);
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// When to call with [`Input::Tick`] if nothing else comes.
+    pub(super) fn deadline(&self) -> u64 {
+        let due = self.watch.deadline(self.waiting_since(), self.is_new());
+        self.reports.next_retry().map_or(due, |retry| retry.min(due))
+    }
+
+    fn take(&mut self, now: u64, input: Input) {
+        match input {
+            Input::Said(said) => {
+                self.watch.heard(now);
+                self.said(now, said);
+            }
+            Input::Set(set) => {
+                self.set = set;
+                self.push(now);
+            }
+            Input::Admitted { session, epoch, fleet_size } => {
+                self.admitted(now, (session, epoch, fleet_size))
+            }
+            Input::Reloaded(set) => self.reloaded(now, set),
+            Input::Recorded(report, outcome) => self.recorded(now, &report, outcome),
+            Input::Stored => self.record_waiting(now),
+            Input::Texts(texts) => self.send_bodies(texts),
+            Input::StatusNoted(true) | Input::Tick => {}
+            Input::StatusNoted(false) => self.status = None,
+            Input::Failed => self.goodbye("refused", "the control plane cannot answer now", 1_000),
+            Input::Farewell(Farewell::Drain { after_ms }) => {
+                self.goodbye("drain", "the server stops", after_ms);
+            }
+            Input::Farewell(Farewell::Superseded) => {
+                self.goodbye("superseded", "this node has a newer stream", 0);
+            }
+        }
+    }
+
+    fn said(&mut self, now: u64, said: NodeSaid) {
+        match said {
+            NodeSaid::Hello(hello) if self.is_new() => self.hello(*hello),
+            NodeSaid::Hello(_) => self.goodbye("refused", "a second Hello on one stream", 0),
+            _ if self.is_new() => self.goodbye("refused", "the first message was no Hello", 0),
+            NodeSaid::Ack(acked) => self.acked(now, acked),
+            NodeSaid::Nack(refused) => self.refused(refused),
+            NodeSaid::Need(digests) => self.need(digests),
+            NodeSaid::Report(report) => self.report(*report),
+            NodeSaid::Listings(texts) if !texts.is_empty() => self.perform(Effect::StoreTexts(texts)),
+            NodeSaid::Listings(_) => {}
+            NodeSaid::Status(status) => self.note_status(status),
+            NodeSaid::Heartbeat(digest) => {
+                let want_status = digest != self.status;
+                self.send(Message::HeartbeatAck(v1::HeartbeatAck {
+                    fresh_ms: fresh_ms(),
+                    want_status,
+                    clock_ms: self.wall.as_millis(),
+                }));
+            }
+        }
+    }
+
+    const fn is_new(&self) -> bool {
+        matches!(self.state, State::New)
+    }
+
+    /// An older one than what was sent last is late and says nothing; one of something that was
+    /// never sent is a node that does not keep to the protocol.
+    fn acked(&mut self, now: u64, acked: Acked) {
+        let slot = self.slots.entry(acked.part).or_default();
+        match slot.outstanding {
+            Some((position, digest, _)) if (position, digest) == (acked.position, acked.digest) => {
+                slot.outstanding = None;
+                self.out.push_back(Output::Acked(acked));
+                self.push(now);
+            }
+            Some((position, ..)) if acked.position < position => {}
+            None if Some(acked.position) <= slot.sent => {}
+            _ => {
+                let reason = format!("{} {} was acknowledged but never sent", acked.part, acked.position);
+                self.goodbye("refused", &reason, 1_000);
+            }
+        }
+    }
+
+    /// What is refused is not sent again until it changes.
+    fn refused(&mut self, refused: Refused) {
+        let slot = self.slots.entry(refused.part).or_default();
+        if refused.resource.is_none() && slot.outstanding.is_some_and(|(at, ..)| at == refused.position) {
+            slot.outstanding = None;
+        }
+        self.out.push_back(Output::Refused(refused));
+    }
+
+    fn need(&mut self, digests: Vec<Digest>) {
+        let found =
+            |digest: &Digest| self.set.parts().find_map(|part| part.content.bodies.get(digest)).cloned();
+        let (mut bodies, mut texts) = (Vec::new(), Vec::new());
+        for digest in digests {
+            match found(&digest) {
+                Some(body) => bodies.push(body),
+                None => texts.push(digest),
+            }
+        }
+        self.send_bodies(bodies);
+        if !texts.is_empty() {
+            self.perform(Effect::Texts(texts));
+        }
+    }
+
+    fn send_bodies(&mut self, bodies: Vec<Bytes>) {
+        let (mut batch, mut size) = (Vec::new(), 0_usize);
+        for body in bodies {
+            if size + body.len() > BODIES_BYTES_MAX && !batch.is_empty() {
+                size = 0;
+                self.send(Message::Bodies(v1::Bodies { bodies: std::mem::take(&mut batch) }));
+            }
+            size += body.len();
+            batch.push(body);
+        }
+        if !batch.is_empty() {
+            self.send(Message::Bodies(v1::Bodies { bodies: batch }));
+        }
+    }
+
+    fn note_status(&mut self, status: Status) {
+        let digest = status.digest();
+        if self.status != Some(digest) {
+            self.status = Some(digest);
+            self.perform(Effect::NoteStatus(status));
+        }
+    }
+
+    /// Sends every part that is newer than what was sent, unless one of it is still outstanding.
+    fn push(&mut self, now: u64) {
+        if !matches!(self.state, State::Open) {
+            return;
+        }
+        for part in Part::ALL {
+            let Some(built) = self.set.get(part) else { continue };
+            let slot = self.slots.entry(part).or_default();
+            if slot.outstanding.is_none() && slot.sent.is_none_or(|sent| sent < built.position) {
+                self.out.push_back(Output::Send(built.message(slot.sent)));
+                slot.sent = Some(built.position);
+                slot.outstanding = Some((built.position, built.digest, now));
+            }
+        }
+    }
+
+    fn waiting_since(&self) -> Option<u64> {
+        self.slots.values().filter_map(|slot| slot.outstanding.map(|(.., since)| since)).min()
+    }
+
+    fn look_at_the_time(&mut self, now: u64) {
+        match self.watch.look(now, self.waiting_since(), self.is_new()) {
+            watch::Verdict::Fine => {}
+            watch::Verdict::Ping => self.send(Message::Ping(v1::Ping {})),
+            watch::Verdict::Gone => self.close(),
+        }
+    }
+
+    fn goodbye(&mut self, code: &str, reason: &str, reconnect_after_ms: u32) {
+        let goodbye = v1::Goodbye { code: code.to_owned(), reason: reason.to_owned(), reconnect_after_ms };
+        self.send(Message::Goodbye(goodbye));
+        self.close();
+    }
+
+    fn close(&mut self) {
+        self.state = State::Closed;
+        self.out.push_back(Output::Close);
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        self.out.push_back(Output::Do(effect));
+    }
+
+    fn send(&mut self, message: Message) {
+        self.out.push_back(Output::Send(encode(message)));
+    }
+}
+
+/// An encoded message.
+pub(super) fn encode(message: Message) -> Bytes {
+    v1::ServerMessage { message: Some(message) }.encode_to_vec().into()
+}
+
+const fn fresh_ms() -> u32 {
+    // A day in milliseconds fits into 32 bits many times over.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the constant is 86,400,000")]
+    let millis = FRESH_MS as u32;
+    millis
+}

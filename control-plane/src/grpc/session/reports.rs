@@ -1,0 +1,126 @@
+//! Reports of listings on their way into the database: the newest of each tool, and those that wait
+//! for texts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::digest::ListingHash;
+use domain::id::{PluginVersion, ToolId};
+use proto::convert::Report;
+use proto::v1;
+use proto::v1::server_message::Message;
+
+use super::{Effect, Outcome, Output, Session};
+
+/// Most tools whose reports one node may have under way; the others are said again when the node
+/// connects next, since reports are kept until acknowledged.
+const UNDER_WAY_MAX: usize = 1_000;
+
+/// When a report that waits for a text is tried again: another node may have sent it meanwhile, or
+/// this one is asked next.
+const RETRY_MS: u64 = 2_000;
+
+/// Most texts asked for at once, so that the answer stays within one message.
+const WANT_MAX: usize = 100;
+
+type Key = (PluginVersion, ToolId, Arc<str>);
+
+#[derive(Debug)]
+struct UnderWay {
+    report: Arc<Report>,
+    /// When it is to be tried again; `None` while it is being recorded.
+    retry: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Reports(BTreeMap<Key, UnderWay>);
+
+impl Reports {
+    pub(super) fn next_retry(&self) -> Option<u64> {
+        self.0.values().filter_map(|under_way| under_way.retry).min()
+    }
+
+    fn due(&mut self, is_due: impl Fn(u64) -> bool) -> Vec<Arc<Report>> {
+        let waiting = self.0.values_mut().filter(|under_way| under_way.retry.is_some_and(&is_due));
+        waiting
+            .map(|under_way| {
+                under_way.retry = None;
+                Arc::clone(&under_way.report)
+            })
+            .collect()
+    }
+}
+
+fn key(report: &Report) -> Key {
+    (report.version.clone(), report.tool.clone(), Arc::clone(&report.connection))
+}
+
+impl Session {
+    pub(super) fn report(&mut self, report: Report) {
+        let Some(boot) = self.boot.clone() else { return };
+        let key = key(&report);
+        match self.reports.0.get(&key) {
+            Some(under_way) if under_way.report.sequence >= report.sequence => return,
+            None if self.reports.0.len() >= UNDER_WAY_MAX => return,
+            Some(_) | None => {}
+        }
+        let report = Arc::new(report);
+        self.reports.0.insert(key, UnderWay { report: Arc::clone(&report), retry: None });
+        self.perform(Effect::Record(boot, report));
+    }
+
+    pub(super) fn recorded(&mut self, now: u64, report: &Arc<Report>, outcome: Outcome) {
+        let key = key(report);
+        let newest = self.reports.0.get_mut(&key).filter(|under_way| Arc::ptr_eq(&under_way.report, report));
+        match outcome {
+            Outcome::Done => {
+                if newest.is_some() {
+                    self.reports.0.remove(&key);
+                }
+                self.send(Message::ReportAck(v1::ReportAck { sequence: report.sequence }));
+            }
+            Outcome::MissingTexts(hashes) => {
+                if let Some(under_way) = newest {
+                    under_way.retry = Some(now + RETRY_MS);
+                    self.want(hashes);
+                }
+            }
+            Outcome::Failed => {
+                if let Some(under_way) = newest {
+                    under_way.retry = Some(now + RETRY_MS);
+                }
+            }
+        }
+    }
+
+    fn want(&mut self, mut hashes: Vec<ListingHash>) {
+        hashes.truncate(WANT_MAX);
+        self.out.push_back(Output::Want(hashes));
+    }
+
+    /// Texts came: whatever waits may be complete.
+    pub(super) fn record_waiting(&mut self, _now: u64) {
+        let waiting = self.reports.due(|_| true);
+        self.record_all(waiting);
+    }
+
+    pub(super) fn retry_reports(&mut self, now: u64) {
+        let due = self.reports.due(|retry| retry <= now);
+        self.record_all(due);
+    }
+
+    fn record_all(&mut self, reports: Vec<Arc<Report>>) {
+        let Some(boot) = self.boot.clone() else { return };
+        for report in reports {
+            self.perform(Effect::Record(boot.clone(), report));
+        }
+    }
+}
+
+#[cfg(test)]
+impl Session {
+    /// The reports that are not acknowledged yet.
+    pub(super) fn reports_under_way(&self) -> Vec<&Arc<Report>> {
+        self.reports.0.values().map(|under_way| &under_way.report).collect()
+    }
+}

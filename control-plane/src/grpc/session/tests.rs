@@ -1,0 +1,439 @@
+use domain::id::PluginName;
+use domain::plugin_set::{Head, Plan, PlannedPlugin, Scope};
+use proto::convert::Content;
+
+use super::*;
+use crate::fleet::testing::{built, signer};
+use crate::pki::{Authority, HeadSigner};
+
+/// A stream with its clock, as a node would see it.
+struct Stream {
+    session: Session,
+    now: u64,
+    signer: HeadSigner,
+    _folder: tempfile::TempDir,
+}
+
+fn plan(names: &[&str]) -> Content {
+    let planned = |name: &&str| (PluginName::parse(name).unwrap(), Arc::new(PlannedPlugin::default()));
+    Content::Plan(Plan { plugins: names.iter().map(planned).collect() })
+}
+
+fn edge() -> Scope {
+    Scope::parse("edge/eu-1").unwrap()
+}
+
+fn node() -> Scope {
+    Scope::parse("node/n-1").unwrap()
+}
+
+fn at(generation: u64) -> Position {
+    Position { epoch: 1, generation }
+}
+
+fn set(signer: &HeadSigner, plan_at: u64) -> Set {
+    let mut edge_set = EdgeSet::default();
+    for part in [Part::Trust, Part::Policy] {
+        edge_set.put(Arc::new(built(signer, edge(), at(1), &Content::empty(part), None)));
+    }
+    edge_set.put(Arc::new(built(signer, edge(), at(plan_at), &plan(&["team"]), None)));
+    let grants = built(signer, node(), at(1), &Content::empty(Part::Grants), None);
+    Set { edge: edge_set, grants: Some(Arc::new(grants)) }
+}
+
+fn stream() -> Stream {
+    let folder = tempfile::tempdir().unwrap();
+    let (authority, signer) = signer(folder.path());
+    let identity = identity(&authority);
+    let session = Session::new(identity, set(&signer, 5), 0);
+    Stream { session, now: 0, signer, _folder: folder }
+}
+
+fn identity(authority: &Authority) -> Identity {
+    Identity {
+        fleet: Arc::clone(authority.fleet()),
+        edge: EdgeName::parse("eu-1").unwrap(),
+        node: NodeId::parse("n-1").unwrap(),
+        authority: authority.certificate().as_ref().into(),
+    }
+}
+
+fn hello(held: Vec<(Part, v1::SignedHead)>) -> Input {
+    Input::Said(NodeSaid::Hello(Box::new(Hello {
+        boot: BootId::parse("b-1").unwrap(),
+        agent_version: "0.1.0".into(),
+        protocol: 1,
+        held,
+        versions: Vec::new(),
+        bodies: Vec::new(),
+        status: Status::default(),
+        clock: Timestamp::from_millis(0),
+    })))
+}
+
+/// What came out, in words.
+fn words(outputs: &VecDeque<Output>) -> Vec<String> {
+    outputs.iter().map(word).collect()
+}
+
+fn word(output: &Output) -> String {
+    match output {
+        Output::Send(bytes) => match v1::ServerMessage::decode(bytes.clone()).unwrap().message.unwrap() {
+            Message::Welcome(welcome) => format!("welcome {:?}", welcome.current),
+            Message::Part(update) => {
+                let signed = update.head.unwrap();
+                let head: Head =
+                    v1::HeadStatement::decode(signed.statement.as_slice()).unwrap().try_into().unwrap();
+                format!("{} {} +{}", head.part, head.position, update.bodies.len())
+            }
+            Message::Bodies(bodies) => format!("bodies {}", bodies.bodies.len()),
+            Message::WantListings(want) => format!("want {}", want.hashes.len()),
+            Message::ReportAck(ack) => format!("report_ack {}", ack.sequence),
+            Message::HeartbeatAck(ack) => format!("heartbeat_ack {}", ack.want_status),
+            Message::Goodbye(goodbye) => format!("goodbye {}: {}", goodbye.code, goodbye.reason),
+            Message::Ping(_) => "ping".to_owned(),
+        },
+        Output::Acked(acked) => format!("acked {} {}", acked.part, acked.position),
+        Output::Refused(refused) => format!("refused {}", refused.part),
+        Output::Want(hashes) => format!("ask for {}", hashes.len()),
+        Output::Do(Effect::Admit(_)) => "admit".to_owned(),
+        Output::Do(Effect::Reload) => "reload".to_owned(),
+        Output::Do(Effect::Record(boot, report)) => format!("record {boot} {}", report.sequence),
+        Output::Do(Effect::StoreTexts(texts)) => format!("store {}", texts.len()),
+        Output::Do(Effect::Texts(digests)) => format!("texts {}", digests.len()),
+        Output::Do(Effect::NoteStatus(_)) => "note status".to_owned(),
+        Output::Close => "close".to_owned(),
+    }
+}
+
+impl Stream {
+    fn take(&mut self, input: Input) -> Vec<String> {
+        words(&self.session.handle(self.now, Timestamp::from_millis(7), input))
+    }
+
+    fn after(&mut self, millis: u64, input: Input) -> Vec<String> {
+        self.now += millis;
+        self.take(input)
+    }
+
+    fn admitted(&mut self) -> Vec<String> {
+        self.take(Input::Admitted { session: "s".into(), epoch: 1, fleet_size: 3 })
+    }
+
+    fn open(&mut self, held: Vec<(Part, v1::SignedHead)>) -> Vec<String> {
+        assert_eq!(self.take(hello(held)), ["admit"]);
+        self.admitted()
+    }
+
+    fn ack(&mut self, part: Part) -> Vec<String> {
+        let built = self.session.set.get(part).unwrap();
+        let acked = Acked { part, position: built.position, digest: built.digest };
+        self.take(Input::Said(NodeSaid::Ack(acked)))
+    }
+
+    /// A stream that was welcomed and whose node has everything.
+    fn current() -> Self {
+        let mut stream = stream();
+        stream.open(Vec::new());
+        for part in Part::ALL {
+            stream.ack(part);
+        }
+        stream
+    }
+
+    fn head(&self, part: Part, position: Position, content: &Content) -> (Part, v1::SignedHead) {
+        let scope = if part == Part::Grants { node() } else { edge() };
+        let digest = proto::convert::PartContent::from(content).manifest.digest();
+        let time = Timestamp::from_millis(1_796_056_331_042);
+        let fleet = Arc::clone(self.signer.fleet());
+        let head = Head { fleet, scope, part, position, digest, issued: time, fresh_until: time };
+        (part, self.signer.sign(&head).unwrap())
+    }
+}
+
+#[test]
+fn nothing_is_said_to_a_node_that_does_not_begin_with_hello() {
+    let mut stream = stream();
+    let said = stream.take(Input::Said(NodeSaid::Heartbeat(None)));
+    assert_eq!(said, ["goodbye refused: the first message was no Hello", "close"]);
+    assert!(stream.take(hello(Vec::new())).is_empty(), "a closed stream says nothing more");
+}
+
+#[test]
+fn a_node_that_says_nothing_is_closed_after_ten_seconds() {
+    let mut stream = stream();
+    assert!(stream.after(9_999, Input::Tick).is_empty());
+    assert_eq!(stream.session.deadline(), 10_000);
+    assert_eq!(stream.after(1, Input::Tick), ["close"]);
+}
+
+#[test]
+fn a_second_hello_and_an_older_protocol_are_refused() {
+    let mut again = stream();
+    again.open(Vec::new());
+    assert_eq!(again.take(hello(Vec::new())), ["goodbye refused: a second Hello on one stream", "close"]);
+    let mut old = stream();
+    let Input::Said(NodeSaid::Hello(mut said)) = hello(Vec::new()) else { unreachable!() };
+    said.protocol = 0;
+    let answer = old.take(Input::Said(NodeSaid::Hello(said)));
+    assert!(answer[0].contains("protocol 0 is older than 1"), "{answer:?}");
+}
+
+#[test]
+fn a_node_that_holds_nothing_is_sent_every_part_in_order_and_whole() {
+    let sent = stream().open(Vec::new());
+    assert_eq!(sent, ["welcome []", "trust 1.1 +0", "grants 1.1 +0", "policy 1.1 +1", "plan 1.5 +1"]);
+}
+
+#[test]
+fn a_node_that_is_current_is_confirmed_and_sent_nothing() {
+    let mut stream = stream();
+    let held = vec![
+        stream.head(Part::Trust, at(1), &Content::empty(Part::Trust)),
+        stream.head(Part::Grants, at(1), &Content::empty(Part::Grants)),
+        stream.head(Part::Policy, at(1), &Content::Policy(domain::plugin_set::Policy::default())),
+        stream.head(Part::Plan, at(5), &plan(&["team"])),
+    ];
+    let sent = stream.open(held);
+    assert_eq!(
+        sent,
+        ["welcome [1, 4, 3, 2]", "acked trust 1.1", "acked grants 1.1", "acked policy 1.1", "acked plan 1.5"]
+    );
+}
+
+#[test]
+fn an_older_part_another_scopes_and_a_forged_newer_one_are_all_sent_anew() {
+    let older = |s: &Stream| s.head(Part::Plan, at(4), &plan(&[]));
+    let foreign = |s: &Stream| (Part::Plan, s.head(Part::Grants, at(9), &plan(&[])).1);
+    let other_part = |s: &Stream| (Part::Plan, s.head(Part::Trust, at(9), &plan(&[])).1);
+    let forged = |s: &Stream| {
+        let (part, mut signed) = s.head(Part::Plan, at(9), &plan(&["team"]));
+        signed.signature[0] ^= 1;
+        (part, signed)
+    };
+    let forked_but_forged = |s: &Stream| {
+        let (part, mut signed) = s.head(Part::Plan, at(5), &plan(&["other"]));
+        signed.signature[0] ^= 1;
+        (part, signed)
+    };
+    let rows: [(&str, &dyn Fn(&Stream) -> (Part, v1::SignedHead)); 5] = [
+        ("older", &older),
+        ("foreign", &foreign),
+        ("other part", &other_part),
+        ("forged", &forged),
+        ("forged fork", &forked_but_forged),
+    ];
+    for (name, held) in rows {
+        let mut stream = stream();
+        let held = held(&stream);
+        let sent = stream.open(vec![held]);
+        assert_eq!(sent.last().unwrap(), "plan 1.5 +1", "{name}: {sent:?}");
+    }
+}
+
+/// A restored database: nothing goes back, and memory that is only late is no proof.
+#[test]
+fn a_node_with_a_signed_newer_head_makes_the_server_look_again_before_it_refuses() {
+    let mut late = stream();
+    let newer = late.head(Part::Plan, at(6), &plan(&["team"]));
+    assert_eq!(late.open(vec![newer.clone()]), ["reload"]);
+    let six = set(&late.signer, 6);
+    let opened = late.take(Input::Reloaded(six));
+    assert_eq!(opened[0], "welcome [2]", "{opened:?}");
+
+    let mut restored = stream();
+    let newer = restored.head(Part::Plan, at(6), &plan(&["team"]));
+    assert_eq!(restored.open(vec![newer]), ["reload"]);
+    let still = set(&restored.signer, 5);
+    let refused = restored.take(Input::Reloaded(still));
+    assert!(refused[0].contains("newer than 1.5 in the database; was it restored"), "{refused:?}");
+
+    let mut forked = stream();
+    let other = forked.head(Part::Plan, at(5), &plan(&["other"]));
+    assert_eq!(forked.open(vec![other]), ["reload"]);
+    let still = set(&forked.signer, 5);
+    assert!(forked.take(Input::Reloaded(still))[0].contains("at that position"));
+}
+
+#[test]
+fn of_changes_while_one_is_unacknowledged_only_the_newest_follows() {
+    let mut stream = stream();
+    stream.open(Vec::new());
+    for generation in [6, 7, 8] {
+        let newer = set(&stream.signer, generation);
+        assert!(stream.take(Input::Set(newer)).is_empty(), "one is outstanding");
+    }
+    let five = stream.session.slots[&Part::Plan].outstanding.unwrap();
+    let acked = Acked { part: Part::Plan, position: five.0, digest: five.1 };
+    assert_eq!(stream.take(Input::Said(NodeSaid::Ack(acked))), ["acked plan 1.5", "plan 1.8 +1"]);
+    assert!(stream.take(Input::Said(NodeSaid::Ack(acked))).is_empty(), "a late one says nothing");
+}
+
+#[test]
+fn a_change_brings_only_what_the_generation_before_did_not_have() {
+    let mut stream = Stream::current();
+    let before = stream.session.set.get(Part::Plan).unwrap().clone();
+    let newer = built(&stream.signer, edge(), at(6), &plan(&["team", "extra"]), Some(&before));
+    let mut set = stream.session.set.clone();
+    set.edge.put(Arc::new(newer));
+    assert_eq!(stream.take(Input::Set(set.clone())), ["plan 1.6 +1"]);
+    let mut fresh = self::stream();
+    fresh.session.set = set;
+    assert_eq!(fresh.open(Vec::new()).last().unwrap(), "plan 1.6 +2", "who has nothing is sent everything");
+}
+
+#[test]
+fn what_was_never_sent_cannot_be_acknowledged() {
+    let mut stream = Stream::current();
+    let acked = Acked { part: Part::Plan, position: at(99), digest: Digest::of(b"x") };
+    let answer = stream.take(Input::Said(NodeSaid::Ack(acked)));
+    assert!(answer[0].contains("acknowledged but never sent"), "{answer:?}");
+}
+
+#[test]
+fn what_is_refused_as_a_whole_is_not_sent_again_until_it_changes() {
+    let mut stream = stream();
+    stream.open(Vec::new());
+    let refused = Refused {
+        part: Part::Plan,
+        position: at(5),
+        resource: None,
+        code: "forked".into(),
+        reason: "r".into(),
+    };
+    assert_eq!(stream.take(Input::Said(NodeSaid::Nack(refused))), ["refused plan"]);
+    let same = stream.session.set.clone();
+    assert!(stream.take(Input::Set(same)).is_empty());
+    let newer = set(&stream.signer, 6);
+    assert_eq!(stream.take(Input::Set(newer)), ["plan 1.6 +1"]);
+}
+
+/// A half-open link costs at most 8 s.
+#[test]
+fn a_push_that_stays_unacknowledged_is_asked_after_and_then_ends_the_stream() {
+    let mut stream = stream();
+    stream.open(Vec::new());
+    assert!(stream.after(2_999, Input::Tick).is_empty());
+    assert_eq!(stream.after(1, Input::Tick), ["ping"]);
+    assert!(stream.after(4_999, Input::Tick).is_empty());
+    assert_eq!(stream.after(1, Input::Tick), ["close"]);
+}
+
+#[test]
+fn a_node_that_answers_but_is_slow_keeps_its_stream() {
+    let mut stream = stream();
+    stream.open(Vec::new());
+    assert_eq!(stream.after(3_000, Input::Tick), ["ping"]);
+    let answer = stream.after(1_000, Input::Said(NodeSaid::Heartbeat(None)));
+    assert_eq!(answer, ["heartbeat_ack true"]);
+    assert_eq!(stream.after(3_000, Input::Tick), ["ping"], "asked again, not closed");
+}
+
+#[test]
+fn a_silent_node_that_has_everything_is_asked_after_three_heartbeats() {
+    let mut stream = Stream::current();
+    assert!(stream.after(44_999, Input::Tick).is_empty());
+    assert_eq!(stream.after(1, Input::Tick), ["ping"]);
+    assert_eq!(stream.after(5_000, Input::Tick), ["close"]);
+}
+
+#[test]
+fn a_status_is_asked_for_until_it_is_noted() {
+    let mut stream = Stream::current();
+    let known = Some(Status::default().digest());
+    assert_eq!(stream.take(Input::Said(NodeSaid::Heartbeat(known))), ["heartbeat_ack false"]);
+    let status = Status {
+        versions: vec![proto::convert::VersionStatus {
+            version: domain::id::PluginVersion::parse("team@1.0.0").unwrap(),
+            state: proto::convert::VersionState::Serving,
+            reason: "".into(),
+            tools: Vec::new(),
+        }],
+    };
+    let new = Some(status.digest());
+    assert_eq!(stream.take(Input::Said(NodeSaid::Heartbeat(new))), ["heartbeat_ack true"]);
+    assert_eq!(stream.take(Input::Said(NodeSaid::Status(status.clone()))), ["note status"]);
+    assert!(stream.take(Input::Said(NodeSaid::Status(status))).is_empty(), "the same is not noted twice");
+    assert_eq!(stream.take(Input::Said(NodeSaid::Heartbeat(new))), ["heartbeat_ack false"]);
+    stream.take(Input::StatusNoted(false));
+    assert_eq!(stream.take(Input::Said(NodeSaid::Heartbeat(new))), ["heartbeat_ack true"]);
+}
+
+fn report(sequence: u64) -> Report {
+    Report {
+        sequence,
+        version: domain::id::PluginVersion::parse("team@1.0.0").unwrap(),
+        tool: domain::id::ToolId::parse("team").unwrap(),
+        connection: "".into(),
+        complete: true,
+        incomplete_reason: "".into(),
+        functions: Vec::new(),
+        address_class: "".into(),
+        warnings: Vec::new(),
+    }
+}
+
+fn said(report: Report) -> Input {
+    Input::Said(NodeSaid::Report(Box::new(report)))
+}
+
+/// S3: what is acknowledged is durable.
+#[test]
+fn a_report_is_acknowledged_only_once_it_is_recorded() {
+    let mut stream = Stream::current();
+    assert_eq!(stream.take(said(report(1))), ["record b-1 1"]);
+    let same = Arc::clone(&stream.session.reports_under_way()[0]);
+    assert!(stream.take(Input::Recorded(Arc::clone(&same), Outcome::Failed)).is_empty());
+    assert_eq!(stream.session.deadline(), 2_000);
+    assert_eq!(stream.after(2_000, Input::Tick), ["record b-1 1"], "tried again, the database was away");
+    assert_eq!(stream.take(Input::Recorded(same, Outcome::Done)), ["report_ack 1"]);
+    assert!(stream.session.reports_under_way().is_empty());
+}
+
+#[test]
+fn a_report_waits_for_texts_and_is_recorded_when_they_come() {
+    let mut stream = Stream::current();
+    stream.take(said(report(1)));
+    let same = Arc::clone(&stream.session.reports_under_way()[0]);
+    let missing = vec![ListingHash::of_canonical("{}")];
+    let asked = stream.take(Input::Recorded(Arc::clone(&same), Outcome::MissingTexts(missing.clone())));
+    assert_eq!(asked, ["ask for 1"]);
+    assert_eq!(stream.take(Input::Said(NodeSaid::Listings(vec!["{}".into()]))), ["store 1"]);
+    assert_eq!(stream.take(Input::Stored), ["record b-1 1"]);
+    stream.take(Input::Recorded(Arc::clone(&same), Outcome::MissingTexts(missing)));
+    assert_eq!(stream.after(2_000, Input::Tick), ["record b-1 1"], "another node may have sent it");
+    assert_eq!(stream.take(Input::Recorded(same, Outcome::Done)), ["report_ack 1"]);
+}
+
+#[test]
+fn a_newer_report_of_the_same_tool_takes_the_place_of_one_under_way() {
+    let mut stream = Stream::current();
+    stream.take(said(report(1)));
+    let first = Arc::clone(&stream.session.reports_under_way()[0]);
+    assert_eq!(stream.take(said(report(2))), ["record b-1 2"]);
+    assert!(stream.take(said(report(2))).is_empty(), "said twice, recorded once");
+    let missing = Outcome::MissingTexts(vec![ListingHash::of_canonical("{}")]);
+    assert!(stream.take(Input::Recorded(first, missing)).is_empty(), "nobody waits for the older one");
+}
+
+#[test]
+fn bodies_that_are_needed_come_from_memory_and_texts_from_the_database() {
+    let mut stream = Stream::current();
+    let known = *stream.session.set.get(Part::Plan).unwrap().content.bodies.keys().next().unwrap();
+    let text = Digest::of(b"{}");
+    assert_eq!(stream.take(Input::Said(NodeSaid::Need(vec![known, text]))), ["bodies 1", "texts 1"]);
+    assert_eq!(stream.take(Input::Texts(vec![Bytes::from_static(b"{}")])), ["bodies 1"]);
+    assert!(stream.take(Input::Texts(Vec::new())).is_empty());
+    let big = Bytes::from(vec![b' '; 3 * 1024 * 1024]);
+    assert_eq!(stream.take(Input::Texts(vec![big.clone(), big])), ["bodies 1", "bodies 1"]);
+}
+
+#[test]
+fn a_stream_that_the_server_ends_says_why_and_when_to_come_back() {
+    let mut superseded = Stream::current();
+    let answer = superseded.take(Input::Farewell(Farewell::Superseded));
+    assert_eq!(answer, ["goodbye superseded: this node has a newer stream", "close"]);
+    let mut drained = stream();
+    let answer = drained.take(Input::Farewell(Farewell::Drain { after_ms: 9 }));
+    assert_eq!(answer, ["goodbye drain: the server stops", "close"]);
+}

@@ -1,0 +1,387 @@
+//! Carries out what a session decides: reads the node's messages, waits for changes and the time,
+//! does the work, sends what comes out.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use domain::digest::ListingHash;
+use proto::convert::{Hello, NodeSaid, Report};
+use proto::v1;
+use proto::v1::NodeMessage;
+use proto::v1::server_message::Message;
+use tokio::sync::mpsc;
+use tonic::{Status, Streaming};
+
+use super::Context;
+use super::door::Peer;
+use super::session::{self, Effect, Identity, Input, Outcome, Output, Session, Set};
+use crate::fleet::{Registration, lock};
+use crate::operation::record_listing::{Recorded, record_listing};
+use crate::operation::{find_bundle, note_node, store_texts};
+use crate::server::Chain;
+use crate::store::NodeRecord;
+
+/// Work that may wait before the node is read on: what it says next then waits in its own buffers.
+const WORK_MAX: usize = 16;
+
+/// Most bytes that may wait for a node that does not read.
+const UNSENT_MAX: usize = 64 * 1024 * 1024;
+
+/// Most texts that one node is remembered to be asked for: those of the largest tool.
+const ASKED_MAX: usize = 10_000;
+
+/// How long a stream that is to end may take to send its last messages.
+const LAST_WITHIN: Duration = Duration::from_secs(2);
+
+type Work = Pin<Box<dyn Future<Output = Input> + Send>>;
+
+/// Finds the node and takes its stream in place of an older one; `None` without a certificate.
+pub(super) async fn admit(context: &Arc<Context>, peer: &Peer) -> Result<Option<Registration>, Status> {
+    let Some(node) = &peer.node else { return Ok(None) };
+    let unavailable = |error: crate::fleet::Error| {
+        tracing::error!(error = %Chain(&error), "a node's stream could not be opened");
+        Status::unavailable("the control plane cannot read this node's plugin set now; try again")
+    };
+    let id = &node.identity.node;
+    let record = context.fleet.node(id).await.map_err(unavailable)?;
+    let is_same = record.is_some_and(|r| r.public_key_sha256 == node.key && r.edge == node.identity.edge);
+    if !is_same {
+        return Err(Status::permission_denied("no node with this id, key and edge is on record; join again"));
+    }
+    context.fleet.register(id, peer.address).await.map_err(unavailable)
+}
+
+/// Runs one stream to its end.
+pub(super) async fn run(
+    context: Arc<Context>,
+    registration: Registration,
+    inbound: Streaming<NodeMessage>,
+    out: mpsc::Sender<Bytes>,
+) {
+    let identity = Identity {
+        fleet: Arc::clone(context.authority.fleet()),
+        edge: registration.edge.name.clone(),
+        node: registration.record.id.clone(),
+        authority: context.authority.certificate().as_ref().into(),
+    };
+    let session = Session::new(identity, Set::default(), context.monotonic_ms());
+    let mut stream = Stream {
+        context,
+        registration,
+        session,
+        asked: Arc::default(),
+        unsent: VecDeque::new(),
+        unsent_bytes: 0,
+        work: VecDeque::new(),
+        running: None,
+        is_closing: false,
+    };
+    stream.read_set();
+    stream.serve(inbound, &out).await;
+    stream.send_last(&out).await;
+}
+
+struct Stream {
+    context: Arc<Context>,
+    registration: Registration,
+    session: Session,
+    /// Texts that this node was asked for; others that it sends are refused.
+    asked: Arc<Mutex<Vec<ListingHash>>>,
+    unsent: VecDeque<Bytes>,
+    unsent_bytes: usize,
+    work: VecDeque<Effect>,
+    running: Option<Work>,
+    is_closing: bool,
+}
+
+impl Stream {
+    async fn serve(&mut self, mut inbound: Streaming<NodeMessage>, out: &mpsc::Sender<Bytes>) {
+        while !self.is_closing {
+            let due = self.context.at(self.session.deadline());
+            tokio::select! {
+                permit = out.reserve(), if !self.unsent.is_empty() => {
+                    let Ok(permit) = permit else { return };
+                    if let Some(message) = self.unsent.pop_front() {
+                        self.unsent_bytes -= message.len();
+                        permit.send(message);
+                    }
+                }
+                message = inbound.message(), if self.work.len() < WORK_MAX => match message {
+                    Ok(Some(message)) => self.hear(message),
+                    Ok(None) => return,
+                    Err(status) => {
+                        tracing::debug!(node.id = %self.registration.record.id, %status, "stream ended");
+                        return;
+                    }
+                },
+                changed = self.registration.set.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    self.read_set();
+                }
+                changed = self.registration.own.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    self.read_own();
+                }
+                input = finish(&mut self.running) => {
+                    self.running = None;
+                    self.handle(input);
+                }
+                () = tokio::time::sleep_until(due) => self.handle(Input::Tick),
+            }
+        }
+    }
+
+    fn hear(&mut self, message: NodeMessage) {
+        match NodeSaid::try_from(message) {
+            Ok(said) => {
+                self.registration.seen((self.context.clock)());
+                self.handle(Input::Said(said));
+            }
+            // Nothing of it was taken; the node goes on as it is, and its owner reads why.
+            Err(error) => {
+                let (id, name) = (&self.registration.record.id, &self.registration.record.name);
+                tracing::warn!(node.id = %id, node.name = %name, error = %Chain(&error), "a message was not taken");
+            }
+        }
+    }
+
+    fn set(&mut self) -> Set {
+        let edge = self.registration.set.borrow_and_update().clone();
+        let grants = Some(Arc::clone(&self.registration.own.borrow().grants));
+        Set { edge, grants }
+    }
+
+    fn read_set(&mut self) {
+        let set = self.set();
+        self.handle(Input::Set(set));
+    }
+
+    fn read_own(&mut self) {
+        let farewell = self.registration.own.borrow_and_update().farewell;
+        match farewell {
+            Some(farewell) => self.handle(Input::Farewell(farewell)),
+            None => self.read_set(),
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        let now = self.context.monotonic_ms();
+        for output in self.session.handle(now, (self.context.clock)(), input) {
+            self.carry_out(now, output);
+        }
+        if self.running.is_none()
+            && let Some(effect) = self.work.pop_front()
+        {
+            self.running = Some(self.begin(effect));
+        }
+    }
+
+    fn carry_out(&mut self, now: u64, output: Output) {
+        match output {
+            Output::Send(message) => self.send(message),
+            Output::Acked(acked) => self.registration.acked(&acked),
+            Output::Refused(refused) => tracing::warn!(
+                node.id = %self.registration.record.id,
+                part = %refused.part,
+                position = %refused.position,
+                resource = refused.resource.as_ref().map_or("", |(name, _)| name),
+                code = %refused.code,
+                reason = %domain::visible::make_visible(&refused.reason),
+                "a node refused what it was sent"
+            ),
+            Output::Want(hashes) => {
+                let claimed = self.context.fleet.claim(&hashes, now);
+                if !claimed.is_empty() {
+                    self.ask(&claimed);
+                }
+            }
+            Output::Do(effect) => self.work.push_back(effect),
+            Output::Close => self.is_closing = true,
+        }
+    }
+
+    fn ask(&mut self, hashes: &[ListingHash]) {
+        let mut asked = lock(&self.asked);
+        if asked.len() > ASKED_MAX {
+            asked.clear();
+        }
+        asked.retain(|hash| !hashes.contains(hash));
+        asked.extend_from_slice(hashes);
+        drop(asked);
+        let hashes = hashes.iter().map(|hash| hash.digest().as_bytes().to_vec()).collect();
+        self.send(session::encode(Message::WantListings(v1::WantListings { hashes })));
+    }
+
+    fn send(&mut self, message: Bytes) {
+        self.unsent_bytes += message.len();
+        self.unsent.push_back(message);
+        if self.unsent_bytes > UNSENT_MAX {
+            tracing::warn!(node.id = %self.registration.record.id, "a node does not read what it is sent");
+            self.unsent.clear();
+            self.is_closing = true;
+        }
+    }
+
+    async fn send_last(mut self, out: &mpsc::Sender<Bytes>) {
+        let unsent = std::mem::take(&mut self.unsent);
+        let all = async {
+            for message in unsent {
+                if out.send(message).await.is_err() {
+                    break;
+                }
+            }
+        };
+        // A node that does not read its last messages learns from the closed connection.
+        tokio::time::timeout(LAST_WITHIN, all).await.ok();
+    }
+
+    fn begin(&mut self, effect: Effect) -> Work {
+        let context = Arc::clone(&self.context);
+        let node = self.registration.record.id.clone();
+        let now = (context.clock)();
+        match effect {
+            Effect::Admit(hello) => {
+                self.registration.clock_offset(hello.clock.millis_since(now));
+                let session = format!("{}/{}", self.registration.edge.name, self.registration.session);
+                let edge = Arc::clone(&self.registration.edge);
+                Box::pin(async move { note_hello(&context, &node, &hello, &edge, session).await })
+            }
+            Effect::Reload => {
+                let edge = Arc::clone(&self.registration.edge);
+                let grants = self.registration.own.clone();
+                Box::pin(async move {
+                    if let Err(error) = context.fleet.look(true).await {
+                        tracing::error!(error = %Chain(&error), "heads could not be read again");
+                        return Input::Failed;
+                    }
+                    let grants = Some(Arc::clone(&grants.borrow().grants));
+                    Input::Reloaded(Set { edge: edge.set(), grants })
+                })
+            }
+            Effect::Record(boot, report) => Box::pin(async move {
+                let outcome = record_listing(&context.store, now, &node, &boot, &report).await;
+                let outcome = outcome_of(&node, &report, outcome);
+                Input::Recorded(report, outcome)
+            }),
+            Effect::StoreTexts(texts) => {
+                let (asked, record) = (Arc::clone(&self.asked), self.registration.record.clone());
+                Box::pin(async move {
+                    let wanted = lock(&asked).clone();
+                    match store(&context, &record, &wanted, &texts).await {
+                        Ok(missing) => {
+                            lock(&asked).retain(|hash| !wanted.contains(hash) || missing.contains(hash))
+                        }
+                        Err(error) => {
+                            tracing::warn!(error = %Chain(&error), node.id = %node, "listing texts could not be kept");
+                        }
+                    }
+                    Input::Stored
+                })
+            }
+            Effect::Texts(digests) => {
+                let edge = Arc::clone(&self.registration.edge);
+                Box::pin(async move {
+                    let texts = context.fleet.texts(&edge, &digests).await.unwrap_or_else(|error| {
+                        tracing::error!(error = %Chain(&error), "listing texts could not be read");
+                        Vec::new()
+                    });
+                    Input::Texts(texts)
+                })
+            }
+            Effect::NoteStatus(status) => Box::pin(async move {
+                let noted = note_node::note_status(&context.store, now, &node, &status).await;
+                if let Err(error) = &noted {
+                    tracing::warn!(error = %Chain(error), node.id = %node, "a status could not be noted");
+                }
+                Input::StatusNoted(noted.is_ok())
+            }),
+        }
+    }
+}
+
+async fn note_hello(
+    context: &Context,
+    node: &domain::id::NodeId,
+    hello: &Hello,
+    edge: &crate::fleet::Edge,
+    session: String,
+) -> Input {
+    let now = (context.clock)();
+    let noted = note_node::note_hello(
+        &context.store,
+        now,
+        node,
+        &hello.agent_version,
+        &hello.versions,
+        &hello.status,
+    )
+    .await;
+    let fleet_size = match noted {
+        Ok(()) => find_bundle::fleet_size(&context.store).await,
+        Err(error) => Err(error),
+    };
+    let fleet_size = match fleet_size {
+        Ok(size) => u32::try_from(size).unwrap_or(u32::MAX),
+        Err(error) => {
+            tracing::error!(error = %Chain(&error), node.id = %node, "a Hello could not be noted");
+            return Input::Failed;
+        }
+    };
+    // What the node has is in `trust` from now on; it is sent with the first answer.
+    let set = edge.set();
+    let trust = set.get(domain::plugin_set::Part::Trust);
+    let is_named = |name: &str| trust.is_some_and(|trust| trust.content.manifest.0.contains_key(name));
+    if !hello.versions.iter().all(|version| is_named(&version.to_string()))
+        && let Err(error) = context.fleet.look(false).await
+    {
+        tracing::error!(error = %Chain(&error), node.id = %node, "trust could not be read again");
+        return Input::Failed;
+    }
+    Input::Admitted { session, epoch: context.epoch, fleet_size }
+}
+
+fn outcome_of(
+    node: &domain::id::NodeId,
+    report: &Report,
+    outcome: Result<Recorded, crate::operation::Error>,
+) -> Outcome {
+    match outcome {
+        Ok(Recorded::Done | Recorded::Stale) => Outcome::Done,
+        Ok(Recorded::Ignored(why)) => {
+            tracing::info!(node.id = %node, version = %report.version, tool = %report.tool, why, "a report was passed over");
+            Outcome::Done
+        }
+        Ok(Recorded::MissingTexts(hashes)) => Outcome::MissingTexts(hashes),
+        Err(error) => {
+            tracing::warn!(node.id = %node, error = %Chain(&error), "a report could not be recorded yet");
+            Outcome::Failed
+        }
+    }
+}
+
+async fn finish(running: &mut Option<Work>) -> Input {
+    match running {
+        Some(work) => work.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn store(
+    context: &Context,
+    node: &NodeRecord,
+    asked: &[ListingHash],
+    texts: &[String],
+) -> Result<Vec<ListingHash>, crate::operation::Error> {
+    let now = (context.clock)();
+    let missing = store_texts::store_texts(&context.store, now, &node.name, asked, texts).await?;
+    context.fleet.arrived(asked);
+    Ok(missing)
+}

@@ -1,0 +1,168 @@
+//! The order in which a server starts.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use domain::audit::Origin;
+use domain::time::Timestamp;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::folder::DataFolder;
+use super::{Chain, Config, Error, Server};
+use crate::auth::first_start;
+use crate::fleet::Fleet;
+use crate::grpc::{self, Context};
+use crate::operation::By;
+use crate::operation::start_fleet::{bind_authority, start_fleet};
+use crate::pki::{Authority, HeadSigner, ServerKey, server_config};
+use crate::store::{self, Blobs, Store, meta};
+
+/// How many connections may wait to be accepted: those of a fleet that comes back at once, as far
+/// as the kernel allows.
+const BACKLOG: u32 = 4_096;
+
+/// How often the node port's certificate is made anew, long before it ends.
+const RENEW_EVERY: Duration = Duration::from_secs(24 * 3_600);
+
+pub(super) async fn start(config: Config) -> Result<Server, Error> {
+    let folder = DataFolder::open(&config.data)?;
+    let by = By { now: now(), origin: Origin { actor: "server".to_owned(), source: "start".to_owned() } };
+    let url = config.database.clone().unwrap_or_else(|| {
+        let path = folder.path().join("pintle.db");
+        format!("sqlite:{}", path.display())
+    });
+    let store = Store::open(&url).await.map_err(Error::Store)?;
+    let fleet_record = start_fleet(&store, &by, &config.fleet_name).await.map_err(Error::Prepare)?;
+    let authority = Arc::new(open_authority(&config, &store, &by, &fleet_record.id).await?);
+    let signer = HeadSigner::open(&folder.path().join("signer.key"), &authority)?;
+    let admin_token = first_start::admin_token(&store, &by, folder.path()).await.map_err(Error::Prepare)?;
+    let blobs = open_blobs(folder.path())?;
+
+    let people = listen("people", config.people_listen)?;
+    let nodes = listen("nodes", config.node_listen)?;
+    let people_address = local(&people, "people", config.people_listen)?;
+    let node_address = local(&nodes, "nodes", config.node_listen)?;
+    let advertised = config.node_address.clone().unwrap_or_else(|| node_address.to_string());
+
+    let fleet = Fleet::new(store.clone(), signer, now);
+    let streams = TaskTracker::new();
+    let context = Arc::new(Context {
+        store: store.clone(),
+        blobs: blobs.clone(),
+        fleet: fleet.clone(),
+        authority: Arc::clone(&authority),
+        epoch: fleet_record.epoch,
+        clock: now,
+        started: tokio::time::Instant::now(),
+        streams: streams.clone(),
+    });
+    let (stop_people, stop_nodes) = (CancellationToken::new(), CancellationToken::new());
+    let server_key = Arc::new(ServerKey::new(&authority)?);
+    let tls = Arc::new(server_config(Arc::clone(&server_key), &authority)?);
+    let node_port = grpc::serve(
+        nodes,
+        tls,
+        Arc::from(fleet_record.id.as_str()),
+        grpc::routes(&context),
+        stop_nodes.clone(),
+    );
+    let fan_out = {
+        let (fleet, stop) = (fleet.clone(), stop_nodes.clone());
+        async move { fleet.run(stop).await }
+    };
+    let tasks = vec![
+        ("node port", tokio::spawn(node_port)),
+        ("fan-out", tokio::spawn(fan_out)),
+        ("certificate", tokio::spawn(renew(server_key, Arc::clone(&authority), stop_nodes.clone()))),
+        ("people's port", tokio::spawn(serve_people(people, people_routes(), stop_people.clone()))),
+    ];
+    Ok(Server {
+        people_address,
+        node_address,
+        advertised,
+        admin_token,
+        fleet_id: fleet_record.id,
+        store,
+        fleet,
+        streams,
+        stop_people,
+        stop_nodes,
+        tasks,
+        folder,
+    })
+}
+
+fn people_routes() -> axum::Router {
+    axum::Router::new()
+}
+
+/// The fleet's authority: made by the first server, the same one for each after it.
+async fn open_authority(config: &Config, store: &Store, by: &By, fleet: &str) -> Result<Authority, Error> {
+    let path = config.authority_key.clone().unwrap_or_else(|| config.data.join("ca.key"));
+    let bound = bound_authority(store).await.map_err(Error::Store)?;
+    let authority = Authority::open(&path, fleet, bound.as_deref())?;
+    let own = authority.key_digest().to_string();
+    // Of two servers that start at once on a new database, one binds its key and the other stops.
+    let bound = bind_authority(store, by, &own).await.map_err(Error::Prepare)?;
+    authority.check_bound(&path, &bound)?;
+    Ok(authority)
+}
+
+/// SHA-256 of the key that the fleet is bound to, if it is.
+async fn bound_authority(store: &Store) -> Result<Option<String>, store::Error> {
+    let mut tx = store.read().await?;
+    meta::get(&mut tx, meta::AUTHORITY_KEY).await
+}
+
+fn open_blobs(data: &Path) -> Result<Blobs, Error> {
+    Blobs::open(data).map_err(|source| Error::Folder {
+        verb: "open the archives in",
+        path: data.to_owned(),
+        source,
+    })
+}
+
+fn listen(whom: &'static str, address: SocketAddr) -> Result<TcpListener, Error> {
+    let open = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // A server that was just stopped leaves connections behind that would keep the port.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    open().map_err(|source| Error::Listen { whom, address, source })
+}
+
+fn local(listener: &TcpListener, whom: &'static str, address: SocketAddr) -> Result<SocketAddr, Error> {
+    listener.local_addr().map_err(|source| Error::Listen { whom, address, source })
+}
+
+async fn serve_people(listener: TcpListener, routes: axum::Router, stop: CancellationToken) {
+    let served =
+        axum::serve(listener, routes).with_graceful_shutdown(async move { stop.cancelled().await }).await;
+    if let Err(error) = served {
+        tracing::error!(%error, "the people's port ended");
+    }
+}
+
+async fn renew(key: Arc<ServerKey>, authority: Arc<Authority>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(RENEW_EVERY) => {}
+        }
+        if let Err(error) = key.renew(&authority) {
+            tracing::error!(error = %Chain(&error), "the node port's certificate could not be renewed");
+        }
+    }
+}
+
+/// The wall clock; everything that is recorded or signed has its time from here.
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
