@@ -18,6 +18,10 @@ pub mod record_listing;
 pub mod reject;
 pub mod start_fleet;
 pub mod store_texts;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 pub mod unassign;
 pub mod verify_audit;
 

@@ -1,0 +1,5 @@
+mod approving;
+mod joining;
+mod listing;
+mod pinning;
+mod pushing;

@@ -1,0 +1,216 @@
+use domain::digest::ListingHash;
+use domain::id::{BootId, NodeName};
+use proto::convert::{ReportedFunction, Seen};
+
+use crate::operation::load_part::listing_texts;
+use crate::operation::record_listing::{Recorded, record_listing};
+use crate::operation::store_texts::store_texts;
+use crate::operation::testing::{Fleet, TEAM, canonical, edge, hash, tool, version};
+use crate::store::changes::{self, State};
+use crate::store::testing::on_both;
+
+const V: &str = "team@1.0.0";
+
+// R3.1, R3.22
+#[test]
+fn the_first_complete_listing_becomes_the_snapshot_of_the_fleet() {
+    on_both(|bench| async move {
+        let fleet = Fleet::new(bench).await;
+        fleet.install(TEAM, V).await;
+        let node = fleet.node(&edge(), "node-1").await;
+        let (events, before) = (fleet.logged().await, fleet.trust(&edge()).await.0);
+        assert_eq!(fleet.lists(&node, V, "team", &[("hello", "a"), ("bye", "b")]).await, Recorded::Done);
+        let (after, trust) = fleet.trust(&edge()).await;
+        let team = &trust.versions[&version(V)].tools[&tool("team")];
+        assert!(team.snapshot_taken && team.functions.len() == 2);
+        assert_eq!(team.functions["hello"].hash, hash("a"));
+        assert_eq!(after.generation, before.generation + 1);
+        assert_eq!(fleet.events(events).await, ["plugin.tools.snapshot"]);
+        let wanted = [hash("a").digest(), hash("c").digest()];
+        let texts = listing_texts(&fleet.store, &edge(), &wanted).await.unwrap();
+        assert_eq!(texts, [(hash("a").digest(), canonical("a"))]);
+    });
+}
+
+#[test]
+fn an_incomplete_listing_makes_no_snapshot_and_an_empty_one_does() {
+    on_both(|bench| async move {
+        let fleet = Fleet::new(bench).await;
+        fleet.install(TEAM, V).await;
+        let node = fleet.node(&edge(), "node-1").await;
+        let mut report = fleet.report(V, "team", &[("hello", "a")]);
+        report.complete = false;
+        assert_eq!(fleet.sends(&node, &report).await, Recorded::Done);
+        assert_eq!(fleet.approved(V, "team", "hello").await, None);
+        assert_eq!(fleet.lists(&node, V, "team", &[]).await, Recorded::Done);
+        let (_, trust) = fleet.trust(&edge()).await;
+        let team = &trust.versions[&version(V)].tools[&tool("team")];
+        assert!(team.snapshot_taken && team.functions.is_empty());
+        // A function that shows up later waits.
+        fleet.lists(&node, V, "team", &[("hello", "a")]).await;
+        assert_eq!(fleet.approved(V, "team", "hello").await, None);
+    });
+}
+
+#[test]
+fn a_report_that_is_older_or_about_something_foreign_changes_nothing() {
+    on_both(|bench| async move {
+        let fleet = Fleet::new(bench).await;
+        fleet.push(TEAM).await.unwrap();
+        let node = fleet.node(&edge(), "node-1").await;
+        let early = fleet.report(V, "team", &[("hello", "a")]);
+        assert!(matches!(fleet.sends(&node, &early).await, Recorded::Ignored(_)), "not on this edge");
+        fleet.assign(&edge(), V).await.unwrap();
+        let foreign = fleet.report(V, "other", &[("hello", "a")]);
+        assert!(matches!(fleet.sends(&node, &foreign).await, Recorded::Ignored(_)), "no such tool");
+        fleet.lists(&node, V, "team", &[("hello", "b")]).await;
+        let events = fleet.logged().await;
+        assert_eq!(fleet.sends(&node, &early).await, Recorded::Stale);
+        assert_eq!(fleet.logged().await, events);
+        assert_eq!(fleet.approved(V, "team", "hello").await, Some(hash("b")));
+    });
+}
+
+#[test]
+fn a_report_waits_until_every_text_is_here() {
+    on_both(|bench| async move {
+        let fleet = Fleet::new(bench).await;
+        fleet.install(TEAM, V).await;
+        let node = fleet.node(&edge(), "node-1").await;
+        let report = fleet.report(V, "team", &[("hello", "a")]);
+        let boot = BootId::parse("b").unwrap();
+        let recorded = record_listing(&fleet.store, fleet.by().now, &node, &boot, &report).await.unwrap();
+        assert_eq!(recorded, Recorded::MissingTexts(vec![hash("a")]));
+        assert_eq!(fleet.approved(V, "team", "hello").await, None);
+    });
+}
+
+#[test]
+fn a_text_that_is_false_is_refused_and_audited_with_the_node() {
+    on_both(|bench| async move {
+        let fleet = Fleet::new(bench).await;
+        let events = fleet.logged().await;
+        let name = NodeName::parse("node-1").unwrap();
+        let hidden = "{\"description\":\"a\u{200b}\"}".to_owned();
+        let wanted = [hash("a"), ListingHash::of_canonical(&hidden)];
+        let sent = [canonical("b"), hidden];
+        let missing = store_texts(&fleet.store, fleet.by().now, &name, &wanted, &sent).await.unwrap();
+        assert_eq!(missing, wanted);
+        assert_eq!(fleet.events(events).await, ["plugin.listing.false"; 2]);
+    });
+}
+
+// R3.14, R3.23
+#[test]
+fn a_difference_is_audited_at_first_sight_and_again_after_it_was_restored() {
+    on_both(|bench| async move {
+        let fleet = Fleet::new(bench).await;
+        fleet.install(TEAM, V).await;
+        let (one, two) = (fleet.node(&edge(), "node-1").await, fleet.node(&edge(), "node-2").await);
+        fleet.lists(&one, V, "team", &[("hello", "a"), ("bye", "b")]).await;
+        fleet.lists(&two, V, "team", &[("hello", "a"), ("bye", "b")]).await;
+        let (events, head) = (fleet.logged().await, fleet.trust(&edge()).await.0);
+        let changed = [("hello", "c"), ("bye", "b")];
+        fleet.lists(&one, V, "team", &changed).await;
+        fleet.lists(&two, V, "team", &changed).await;
+        fleet.lists(&one, V, "team", &changed).await;
+        assert_eq!(fleet.events(events).await, ["plugin.tools.changed"]);
+        fleet.lists(&one, V, "team", &[("hello", "a"), ("bye", "b")]).await;
+        assert_eq!(fleet.logged().await, events + 1, "node-2 still shows it");
+        fleet.lists(&two, V, "team", &[("hello", "a"), ("bye", "b")]).await;
+        fleet.lists(&two, V, "team", &changed).await;
+        let names = fleet.events(events + 1).await;
+        assert_eq!(names, ["plugin.tools.restored", "plugin.tools.changed"]);
+        assert_eq!(fleet.trust(&edge()).await.0, head, "nothing that was approved changed");
+    });
+}
+
+#[test]
+fn a_new_function_waits_a_vanished_one_is_gone_and_one_left_out_is_neither() {
+    on_both(|bench| async move {
+        let fleet = Fleet::new(bench).await;
+        fleet.install(TEAM, V).await;
+        let node = fleet.node(&edge(), "node-1").await;
+        fleet.lists(&node, V, "team", &[("hello", "a"), ("bye", "b"), ("odd", "c")]).await;
+        let mut report = fleet.report(V, "team", &[("hello", "a"), ("extra", "d")]);
+        report.functions.push(ReportedFunction {
+            name: "odd".into(),
+            seen: Seen::LeftOut { code: "twice".into(), reason: "listed twice".into() },
+            not_shown: None,
+        });
+        fleet.sends(&node, &report).await;
+        let mut tx = fleet.store.read().await.unwrap();
+        let variants = changes::of_tool(&mut tx, &version(V), &tool("team")).await.unwrap();
+        let open: Vec<_> = variants
+            .iter()
+            .map(|variant| (&*variant.function, variant.seen, variant.state))
+            .collect();
+        assert_eq!(open, [("bye", None, State::Open), ("extra", Some(hash("d")), State::Open)]);
+    });
+}
+
+#[test]
+fn on_another_connection_fewer_functions_are_no_change() {
+    on_both(|bench| async move {
+        let fleet = Fleet::new(bench).await;
+        fleet.install(TEAM, V).await;
+        let node = fleet.node(&edge(), "node-1").await;
+        fleet.lists(&node, V, "team", &[("hello", "a"), ("bye", "b")]).await;
+        let events = fleet.logged().await;
+        let mut report = fleet.report(V, "team", &[("hello", "a")]);
+        report.connection = "crm".into();
+        fleet.sends(&node, &report).await;
+        assert_eq!(fleet.logged().await, events);
+        let mut report = fleet.report(V, "team", &[("hello", "c")]);
+        report.connection = "crm".into();
+        fleet.sends(&node, &report).await;
+        assert_eq!(fleet.events(events).await, ["plugin.tools.changed"]);
+    });
+}
+
+#[test]
+fn tools_that_models_could_mix_up_take_their_snapshot_together() {
+    on_both(|bench| async move {
+        let fleet = Fleet::new(bench).await;
+        let manifest = "name: team\nversion: 1.0.0\ntools:\n  a: { command: [\"s\"] }\n  a_b: { command: [\"s\"] }\n";
+        if fleet.push(manifest).await.is_err() {
+            // New bundles may not have such IDs at all, which is as good.
+            return;
+        }
+        fleet.assign(&edge(), V).await.unwrap();
+        let node = fleet.node(&edge(), "node-1").await;
+        fleet.lists(&node, V, "a", &[("_b__x", "a"), ("y", "b")]).await;
+        assert_eq!(fleet.approved(V, "a", "y").await, None);
+        fleet.lists(&node, V, "a_b", &[("x", "a"), ("z", "c")]).await;
+        assert_eq!(fleet.approved(V, "a", "y").await, Some(hash("b")));
+        assert_eq!(fleet.approved(V, "a_b", "z").await, Some(hash("c")));
+    });
+}
+
+#[test]
+fn of_many_nodes_at_once_one_makes_the_snapshot_and_the_others_are_compared() {
+    on_both(|bench| async move {
+        let fleet = std::sync::Arc::new(Fleet::new(bench).await);
+        fleet.install(TEAM, V).await;
+        let mut nodes = Vec::new();
+        for index in 0..6 {
+            nodes.push(fleet.node(&edge(), &format!("node-{index}")).await);
+        }
+        let events = fleet.logged().await;
+        let tasks: Vec<_> = nodes
+            .into_iter()
+            .enumerate()
+            .map(|(index, node)| {
+                let fleet = std::sync::Arc::clone(&fleet);
+                let text = if index % 2 == 0 { "a" } else { "b" };
+                tokio::spawn(async move { fleet.lists(&node, V, "team", &[("hello", text)]).await })
+            })
+            .collect();
+        for task in tasks {
+            assert_eq!(task.await.unwrap(), Recorded::Done);
+        }
+        let mut names = fleet.events(events).await;
+        names.sort();
+        assert_eq!(names, ["plugin.tools.changed", "plugin.tools.snapshot"]);
+    });
+}
