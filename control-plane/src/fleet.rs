@@ -11,6 +11,7 @@ mod presence;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod view;
 mod wants;
 
 use std::collections::{BTreeMap, HashMap};

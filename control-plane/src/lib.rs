@@ -10,3 +10,5 @@ pub mod operation;
 pub mod pki;
 pub mod server;
 pub mod store;
+
+pub use server::{Config, Server};

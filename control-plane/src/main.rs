@@ -1,1 +1,88 @@
-fn main() {}
+//! `pintle-server`: one server of the control plane, until it is told to stop.
+//!
+//! `pintle server` runs the same with more comfort; this binary is what images and service units
+//! start. Settings are flags or environment variables; logs go to stderr.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Parser;
+use control_plane::{Config, Server};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// One server of a Pintle control plane.
+#[derive(Debug, Parser)]
+#[command(name = "pintle-server", version)]
+struct Settings {
+    /// Folder for the database, archives and keys; only its owner may read it.
+    #[arg(long, env = "PINTLE_DATA")]
+    data: PathBuf,
+    /// `sqlite:PATH` or `postgres://…`; by default `pintle.db` in the data folder.
+    #[arg(long, env = "PINTLE_DATABASE", hide_env_values = true)]
+    database: Option<String>,
+    /// Address for people and their programs (plain HTTP).
+    #[arg(long, env = "PINTLE_LISTEN", default_value = "127.0.0.1:7400")]
+    listen: SocketAddr,
+    /// Address for nodes (mutual TLS).
+    #[arg(long, env = "PINTLE_NODE_LISTEN", default_value = "127.0.0.1:7401")]
+    node_listen: SocketAddr,
+    /// `HOST:PORT` that nodes are told to connect to; by default the address for nodes.
+    #[arg(long, env = "PINTLE_NODE_ADDRESS")]
+    node_address: Option<String>,
+    /// The fleet's name; counts at the first start.
+    #[arg(long, env = "PINTLE_FLEET_NAME", default_value = "fleet")]
+    fleet_name: String,
+    /// The key of the fleet's authority; by default `ca.key` in the data folder.
+    #[arg(long, env = "PINTLE_CA_KEY")]
+    ca_key: Option<PathBuf>,
+    /// Logs as JSON, one object a line.
+    #[arg(long, env = "PINTLE_LOG_JSON")]
+    log_json: bool,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let settings = Settings::parse();
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if settings.log_json {
+        logs.json().init()
+    } else {
+        logs.init()
+    }
+
+    let server = Server::start(Config {
+        database: settings.database,
+        people_listen: settings.listen,
+        node_listen: settings.node_listen,
+        node_address: settings.node_address,
+        fleet_name: settings.fleet_name,
+        authority_key: settings.ca_key,
+        ..Config::new(settings.data)
+    })
+    .await
+    .context("the server did not start")?;
+    tracing::info!(
+        people.address = %server.people_address(),
+        nodes.address = %server.node_address(),
+        data = %server.data().display(),
+        "server started"
+    );
+    stop_signal().await?;
+    tracing::info!("server stops");
+    server.stop().await;
+    Ok(())
+}
+
+async fn stop_signal() -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("wait for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("wait for SIGINT")?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::folder::DataFolder;
 use super::{Chain, Config, Error, Server};
+use crate::api::{self, AppState, Clock, Door};
 use crate::auth::first_start;
 use crate::fleet::Fleet;
 use crate::grpc::{self, Context};
@@ -60,6 +61,13 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
         started: tokio::time::Instant::now(),
         streams: streams.clone(),
     });
+    let people_routes = api::router(AppState {
+        store: store.clone(),
+        blobs,
+        fleet: Arc::new(fleet.clone()),
+        door: Door { node_address: advertised.clone(), authority_sha256: authority.key_digest().to_string() },
+        clock: Clock::new(now),
+    });
     let (stop_people, stop_nodes) = (CancellationToken::new(), CancellationToken::new());
     let server_key = Arc::new(ServerKey::new(&authority)?);
     let tls = Arc::new(server_config(Arc::clone(&server_key), &authority)?);
@@ -78,7 +86,7 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
         ("node port", tokio::spawn(node_port)),
         ("fan-out", tokio::spawn(fan_out)),
         ("certificate", tokio::spawn(renew(server_key, Arc::clone(&authority), stop_nodes.clone()))),
-        ("people's port", tokio::spawn(serve_people(people, people_routes(), stop_people.clone()))),
+        ("people's port", tokio::spawn(serve_people(people, people_routes, stop_people.clone()))),
     ];
     Ok(Server {
         people_address,
@@ -94,10 +102,6 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
         tasks,
         folder,
     })
-}
-
-fn people_routes() -> axum::Router {
-    axum::Router::new()
 }
 
 /// The fleet's authority: made by the first server, the same one for each after it.
