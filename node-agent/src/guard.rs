@@ -15,8 +15,8 @@ use domain::guard::Table;
 use domain::guard::view::View;
 use tokio::sync::watch;
 
-pub(crate) use runtime::{Relist, Running};
 pub use runtime::Runtime;
+pub(crate) use runtime::{Lists, Relist, Running};
 
 /// The table of calls, rebuilt whenever something that it depends on changes.
 #[derive(Debug)]

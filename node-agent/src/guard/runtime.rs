@@ -30,28 +30,38 @@ pub(crate) struct Running {
 pub(crate) struct Relist {
     /// Raised by each request.
     wanted: Arc<watch::Sender<u64>>,
-    /// Raised by each list that ended, however it ended.
-    ended: watch::Receiver<u64>,
+    lists: watch::Receiver<Lists>,
+}
+
+/// Lists of one tool, as who lists tells them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lists {
+    /// How many ended, however they ended.
+    pub(crate) ended: u64,
+    /// Whether one is under way.
+    pub(crate) under_way: bool,
 }
 
 impl Relist {
     /// The two ends: this one asks, the others belong to who lists.
-    pub(crate) fn new() -> (Self, watch::Receiver<u64>, watch::Sender<u64>) {
+    pub(crate) fn new() -> (Self, watch::Receiver<u64>, watch::Sender<Lists>) {
         let (wanted, requests) = watch::channel(0);
-        let (done, ended) = watch::channel(0);
-        (Self { wanted: Arc::new(wanted), ended }, requests, done)
+        let (told, lists) = watch::channel(Lists::default());
+        (Self { wanted: Arc::new(wanted), lists }, requests, told)
     }
 
-    /// Asks without waiting.
+    /// Asks without waiting, for a list that is asked for after this.
     pub(crate) fn ask(&self) {
         self.wanted.send_modify(|number| *number += 1);
     }
 
     async fn wait(mut self) {
-        self.ended.mark_unchanged();
-        self.ask();
+        let before = *self.lists.borrow_and_update();
+        if !before.under_way {
+            self.ask();
+        }
         // An error means that the tool is gone; then there is nothing to wait for.
-        let _ = self.ended.changed().await;
+        let _ = self.lists.wait_for(|lists| lists.ended != before.ended).await;
     }
 }
 

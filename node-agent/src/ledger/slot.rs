@@ -10,9 +10,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use domain::digest::{Digest, ListingHash};
 use domain::plugin_set::Part;
+use prost::Message as _;
 use proto::convert::{self, PartContent};
 use proto::v1;
-use prost::Message as _;
 
 use super::{Error, HeldPart, Verify, io, missing};
 
@@ -96,10 +96,7 @@ fn decode(bytes: &[u8], part: Part, verify: &Verify) -> Result<HeldPart, String>
 }
 
 /// Resources that the manifest names, and texts.
-fn sort(
-    bodies: Vec<Bytes>,
-    named: &[Digest],
-) -> (BTreeMap<Digest, Bytes>, BTreeMap<ListingHash, Arc<str>>) {
+fn sort(bodies: Vec<Bytes>, named: &[Digest]) -> (BTreeMap<Digest, Bytes>, BTreeMap<ListingHash, Arc<str>>) {
     let mut resources = BTreeMap::new();
     let mut texts = BTreeMap::new();
     let named: std::collections::BTreeSet<&Digest> = named.iter().collect();

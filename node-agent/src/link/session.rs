@@ -1,0 +1,294 @@
+//! One session of the stream, without the stream: messages and the clock go in, messages and orders
+//! come out (30-nodes, 2). Pure, so that every order of events can be tried.
+//!
+//! The shell around it is [`super::stream`]. What is held, and which parts were confirmed in this boot,
+//! outlives a session and is given to the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use domain::digest::{Digest, ListingHash};
+use domain::plugin_set::Part;
+use proto::convert::{self, Acked, Content, NodeSaid, Refused, Status};
+use proto::v1::{self, server_message::Message};
+
+use super::parts::{Arrived, Me, Pending, arrive, refused};
+use crate::ledger::{HeldPart, Verify};
+
+/// Nothing heard for so long, while the node refuses something that a person can approve: the link is
+/// asked whether it lives. With the next limit an approval costs 8 s at most over a half-open link.
+const QUIET_WAITING_MS: u64 = 3_000;
+
+/// The same while nobody waits: below what proxies take for an idle connection.
+const QUIET_IDLE_MS: u64 = 20_000;
+
+/// How long the answer to that may take.
+const ANSWER_MS: u64 = 5_000;
+
+/// A heartbeat's span until the server names one.
+const HEARTBEAT_MS: u64 = 10_000;
+
+/// What outlives a session: the parts held, and those confirmed in this boot.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Held {
+    pub(crate) parts: BTreeMap<Part, Arc<HeldPart>>,
+    pub(crate) confirmed: BTreeSet<Part>,
+}
+
+/// An order to the shell.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Send this.
+    Send(NodeSaid),
+    /// Make the part durable, then call [`Session::stored`].
+    Store(Box<Storing>),
+    /// The part is durable and says this from now on.
+    Apply(Arc<HeldPart>, Box<Content>),
+    /// The part was confirmed on a stream of this boot; whether that makes the set whole is in
+    /// [`Held::confirmed`].
+    Confirmed,
+    /// The server answered Hello: everything that is reported level-triggered is sent now.
+    Opened {
+        /// Nodes in the fleet.
+        fleet_size: u32,
+    },
+    /// The server has the report of this sequence.
+    Reported(u64),
+    /// The server wants texts of listings.
+    WantListings(Vec<ListingHash>),
+    /// The server wants the status.
+    WantStatus,
+    /// Something odd for the log.
+    Warn(String),
+    /// The session is over.
+    Close(Closed),
+}
+
+/// A part that is to be made durable.
+#[derive(Debug)]
+pub(crate) struct Storing {
+    pub(crate) part: HeldPart,
+    content: Content,
+    refused: Vec<Refused>,
+}
+
+/// Why a session is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// The server said so.
+    Goodbye {
+        /// Its code.
+        code: String,
+        /// Its reason.
+        reason: String,
+        /// When to come back, if it says.
+        reconnect_after_ms: u64,
+    },
+    /// Nothing was heard for too long: reconnect at once.
+    Silent,
+    /// The server does not keep to the protocol.
+    Broken(String),
+}
+
+/// One session.
+pub(crate) struct Session {
+    me: Me,
+    verify: Arc<Verify>,
+    pub(crate) held: Held,
+    pending: BTreeMap<Part, Pending>,
+    welcome: bool,
+    heard_ms: u64,
+    /// Since when an answer to a probe is due.
+    probed_ms: Option<u64>,
+    heartbeat_ms: u64,
+    beat_due_ms: u64,
+    status: Option<Digest>,
+}
+
+impl Session {
+    /// A session whose Hello was sent at `now_ms` (the node's monotonic clock).
+    pub(crate) fn new(me: Me, verify: Arc<Verify>, held: Held, status: &Status, now_ms: u64) -> Self {
+        Self {
+            me,
+            verify,
+            held,
+            pending: BTreeMap::new(),
+            welcome: false,
+            heard_ms: now_ms,
+            probed_ms: None,
+            heartbeat_ms: HEARTBEAT_MS,
+            beat_due_ms: now_ms + HEARTBEAT_MS,
+            status: Some(status.digest()),
+        }
+    }
+
+    /// Takes one message of the server.
+    pub(crate) fn message(&mut self, message: v1::ServerMessage, now_ms: u64) -> Vec<Order> {
+        self.heard_ms = now_ms;
+        self.probed_ms = None;
+        // A message of a later release is passed over.
+        let Some(message) = message.message else { return Vec::new() };
+        match message {
+            Message::Welcome(welcome) => self.welcomed(&welcome, now_ms),
+            Message::Goodbye(goodbye) => vec![Order::Close(Closed::Goodbye {
+                code: goodbye.code,
+                reason: goodbye.reason,
+                reconnect_after_ms: u64::from(goodbye.reconnect_after_ms),
+            })],
+            _ if !self.welcome => {
+                vec![Order::Close(Closed::Broken("it sent something before its Welcome".to_owned()))]
+            }
+            Message::Part(update) => self.part(update),
+            Message::Bodies(bodies) => self.bodies(bodies.bodies),
+            Message::WantListings(want) => match convert::digests("WantListings.hashes", &want.hashes) {
+                Ok(digests) => {
+                    vec![Order::WantListings(digests.into_iter().map(ListingHash::from_digest).collect())]
+                }
+                Err(error) => vec![Order::Warn(error.to_string())],
+            },
+            Message::ReportAck(ack) => vec![Order::Reported(ack.sequence)],
+            Message::HeartbeatAck(ack) if ack.want_status => vec![Order::WantStatus],
+            Message::HeartbeatAck(_) => Vec::new(),
+            Message::Ping(_) => vec![self.beat(now_ms)],
+        }
+    }
+
+    /// Looks at the clock. `waiting`: whether the node refuses something that a person can approve.
+    pub(crate) fn tick(&mut self, now_ms: u64, waiting: bool) -> Vec<Order> {
+        if let Some(probed) = self.probed_ms {
+            if now_ms.saturating_sub(probed) >= ANSWER_MS {
+                return vec![Order::Close(Closed::Silent)];
+            }
+        } else if now_ms.saturating_sub(self.heard_ms) >= quiet_ms(waiting) {
+            self.probed_ms = Some(now_ms);
+            return vec![self.beat(now_ms)];
+        }
+        if self.welcome && now_ms >= self.beat_due_ms { vec![self.beat(now_ms)] } else { Vec::new() }
+    }
+
+    /// When to look at the clock again.
+    pub(crate) fn next_tick_ms(&self, waiting: bool) -> u64 {
+        let watch = match self.probed_ms {
+            Some(probed) => probed + ANSWER_MS,
+            None => self.heard_ms + quiet_ms(waiting),
+        };
+        if self.welcome { watch.min(self.beat_due_ms) } else { watch }
+    }
+
+    /// The status was sent: heartbeats name its digest from now on.
+    pub(crate) fn status_sent(&mut self, status: &Status) {
+        self.status = Some(status.digest());
+    }
+
+    /// The part is durable, or could not be made so.
+    pub(crate) fn stored(&mut self, storing: Storing, result: Result<(), String>) -> Vec<Order> {
+        let Storing { part, content, refused: bad } = storing;
+        let head = part.head.clone();
+        if let Err(reason) = result {
+            return vec![Order::Send(NodeSaid::Nack(refused(&head, "disk", reason)))];
+        }
+        let part = Arc::new(part);
+        self.held.parts.insert(head.part, Arc::clone(&part));
+        self.held.confirmed.insert(head.part);
+        let mut orders = vec![Order::Apply(part, Box::new(content)), Order::Confirmed];
+        orders.extend(bad.into_iter().map(|refused| Order::Send(NodeSaid::Nack(refused))));
+        orders.push(ack(&head));
+        orders
+    }
+
+    fn welcomed(&mut self, welcome: &v1::Welcome, now_ms: u64) -> Vec<Order> {
+        if self.welcome {
+            return vec![Order::Close(Closed::Broken("it sent a second Welcome".to_owned()))];
+        }
+        self.welcome = true;
+        if welcome.heartbeat_ms > 0 {
+            self.heartbeat_ms = u64::from(welcome.heartbeat_ms);
+        }
+        self.beat_due_ms = now_ms + self.heartbeat_ms;
+        let mut orders = vec![Order::Opened { fleet_size: welcome.fleet_size }];
+        for number in &welcome.current {
+            match convert::part("Welcome.current", *number) {
+                Ok(part) if self.held.parts.contains_key(&part) => {
+                    self.held.confirmed.insert(part);
+                }
+                Ok(part) => orders.push(Order::Warn(format!("it confirms {part}, of which nothing is held"))),
+                Err(error) => orders.push(Order::Warn(error.to_string())),
+            }
+        }
+        orders.push(Order::Confirmed);
+        orders
+    }
+
+    fn part(&mut self, update: v1::PartUpdate) -> Vec<Order> {
+        match arrive(update, &self.held.parts, &self.me, &*self.verify) {
+            Arrived::Unreadable(reason) => vec![Order::Close(Closed::Broken(reason))],
+            Arrived::Refused(refused) => vec![Order::Send(NodeSaid::Nack(refused))],
+            Arrived::Held(head) => {
+                self.pending.remove(&head.part);
+                self.held.confirmed.insert(head.part);
+                vec![Order::Confirmed, ack(&head)]
+            }
+            Arrived::Pending(pending) => {
+                let part = pending.part.head.part;
+                // A newer update takes the place of one that is not whole yet, and keeps its bodies.
+                let earlier = self.pending.remove(&part);
+                let mut pending = *pending;
+                if let Some(earlier) = earlier {
+                    pending.take(earlier.part.content.bodies.into_values());
+                    pending.part.texts.extend(earlier.part.texts);
+                }
+                self.complete(pending)
+            }
+        }
+    }
+
+    fn bodies(&mut self, bodies: Vec<Bytes>) -> Vec<Order> {
+        let mut orders = Vec::new();
+        let digests: BTreeSet<Digest> = bodies.iter().map(|body| Digest::of(body)).collect();
+        // Another part's bodies say nothing about those that this one waits for; bodies that are
+        // nobody's mean that none will come.
+        let somebodys = self.pending.values().any(|pending| pending.asked_one_of(&digests));
+        for (part, mut pending) in std::mem::take(&mut self.pending) {
+            if somebodys && !pending.asked_one_of(&digests) {
+                self.pending.insert(part, pending);
+                continue;
+            }
+            pending.take(bodies.iter().cloned());
+            orders.extend(self.complete(pending));
+        }
+        orders
+    }
+
+    fn complete(&mut self, mut pending: Pending) -> Vec<Order> {
+        let head = pending.part.head.clone();
+        match pending.wanted() {
+            Err(reason) => vec![Order::Send(NodeSaid::Nack(refused(&head, "bodies", reason)))],
+            Ok(wanted) if wanted.is_empty() => {
+                let before = self.held.parts.get(&head.part).map(AsRef::as_ref);
+                let (part, content, refused) = pending.finish(before);
+                vec![Order::Store(Box::new(Storing { part, content, refused }))]
+            }
+            Ok(wanted) => {
+                self.pending.insert(head.part, pending);
+                vec![Order::Send(NodeSaid::Need(wanted))]
+            }
+        }
+    }
+
+    fn beat(&mut self, now_ms: u64) -> Order {
+        self.beat_due_ms = now_ms + self.heartbeat_ms;
+        Order::Send(NodeSaid::Heartbeat(self.status))
+    }
+}
+
+fn ack(head: &domain::plugin_set::Head) -> Order {
+    Order::Send(NodeSaid::Ack(Acked { part: head.part, position: head.position, digest: head.digest }))
+}
+
+const fn quiet_ms(waiting: bool) -> u64 {
+    if waiting { QUIET_WAITING_MS } else { QUIET_IDLE_MS }
+}
+
+#[cfg(test)]
+mod tests;

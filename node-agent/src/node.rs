@@ -1,0 +1,258 @@
+//! A node agent's process, put together: what it reads at its start, the tasks that run, and their end.
+//!
+//! Order of the start (30-nodes, 4): local state, connect, hold the set, serve what is installed, then
+//! install what is new. Order of the end: no new calls, those under way finish, tools stop, the stream
+//! closes.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::guard::view::{SetState, View};
+use domain::id::BootId;
+use domain::plugin_set::{Policy, Trust};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::gateway::{self, Gateway};
+use crate::guard::{Guard, Runtime};
+use crate::identity::{self, Identity};
+use crate::installer::{self, Installer};
+use crate::ledger::{self, Ledger};
+use crate::link::{self, Link};
+use crate::reconciler::{PluginSet, Reconciler};
+use crate::spool::Spool;
+use crate::supervisor::{Settings, Supervisor};
+
+/// How long tools may take to end before they are killed, after calls have had their time.
+const TOOLS_STOP: Duration = Duration::from_secs(10);
+
+/// How long a connection for a download may take, and how long a download may stand still.
+const DOWNLOAD_QUIET: Duration = Duration::from_secs(30);
+
+/// Settings of a node agent.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The data folder of a joined node.
+    pub data: PathBuf,
+    /// The MCP endpoint's settings.
+    pub gateway: gateway::Config,
+    /// `PATH` of tools that are processes.
+    pub tools_path: String,
+}
+
+impl Config {
+    /// The defaults, for the node whose data folder this is: MCP on 127.0.0.1:7410, tools with the
+    /// agent's own `PATH`.
+    pub fn new(data: impl Into<PathBuf>) -> Self {
+        let tools_path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
+        Self { data: data.into(), gateway: gateway::Config::default(), tools_path }
+    }
+}
+
+/// Why a node agent does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The node's identity.
+    #[error(transparent)]
+    Identity(#[from] identity::Error),
+    /// The ledger's folder.
+    #[error("open the ledger: {0}")]
+    Ledger(String),
+    /// The folders of bundles.
+    #[error("open the folder of bundles: {0}")]
+    Bundles(String),
+    /// The client for downloads.
+    #[error("make the client for downloads")]
+    Client(#[source] reqwest::Error),
+    /// The MCP endpoint.
+    #[error(transparent)]
+    Gateway(#[from] gateway::Error),
+    /// A task that reads the disk was lost.
+    #[error("read the data folder: its task broke")]
+    Task,
+}
+
+/// A running node agent.
+pub struct Node {
+    name: String,
+    identity: proto::identity::NodeIdentity,
+    guard: Arc<Guard>,
+    gateway: Gateway,
+    token_file: PathBuf,
+    supervisor: Arc<Supervisor>,
+    stop_reconciler: CancellationToken,
+    stop_link: CancellationToken,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Node")
+            .field("name", &self.name)
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is read from the data folder before anything runs.
+struct Local {
+    identity: Identity,
+    ledger: Ledger,
+    found: ledger::Found,
+    installer: Installer,
+    installed: Vec<(domain::digest::Digest, crate::supervisor::Bundle)>,
+    token: gateway::Token,
+}
+
+impl Node {
+    /// Starts the agent of the node that joined with this data folder. It calls nothing before it holds
+    /// the plugin set of this boot.
+    ///
+    /// Needs a multi-threaded runtime.
+    ///
+    /// # Errors
+    /// The data folder is not a joined node's, or the MCP endpoint's address is taken. A control plane
+    /// that cannot be reached is no error: the node waits for it.
+    pub async fn start(config: Config) -> Result<Self, Error> {
+        let data = config.data.clone();
+        let local =
+            tokio::task::spawn_blocking(move || Local::read(&data)).await.map_err(|_| Error::Task)??;
+        let Local { identity, ledger, found, installer, installed, token } = local;
+        let identity = Arc::new(identity);
+        let guard = Arc::new(Guard::new(waiting(&identity)));
+        let runtime = Arc::new(Runtime::default());
+        let live = gateway::Live::new(Arc::clone(&guard), Arc::clone(&runtime));
+        let gateway = Gateway::start(config.gateway, token, Arc::new(live)).await?;
+        let spool = Arc::new(Spool::default());
+        let settings = Settings {
+            path: config.tools_path,
+            listeners: vec![gateway.address()],
+            work: config.data.join("work"),
+        };
+        let supervisor =
+            Arc::new(Supervisor::new(Arc::clone(&guard), Arc::clone(&runtime), Arc::clone(&spool), settings));
+        let (set, sets) = watch::channel(Arc::new(PluginSet::default()));
+        let reconciler = Reconciler::new(sets, Arc::clone(&supervisor), Arc::new(installer), installed);
+        let parts = link::Parts {
+            identity: Arc::clone(&identity),
+            guard: Arc::clone(&guard),
+            runtime,
+            supervisor: Arc::clone(&supervisor),
+            spool,
+            set,
+            status: reconciler.status(),
+            versions: reconciler.versions(),
+        };
+        let link = Link::new(parts, boot(), ledger, found);
+        let (stop_reconciler, stop_link) = (CancellationToken::new(), CancellationToken::new());
+        let tasks = vec![
+            tokio::spawn(reconciler.run(stop_reconciler.clone())),
+            tokio::spawn(link.run(stop_link.clone())),
+        ];
+        tracing::info!(node.name = %identity.name, node.id = %identity.me.node, edge.id = %identity.me.edge, "node agent started");
+        Ok(Self {
+            name: identity.name.clone(),
+            identity: identity.me.clone(),
+            guard,
+            gateway,
+            token_file: token_file(&config.data),
+            supervisor,
+            stop_reconciler,
+            stop_link,
+            tasks,
+        })
+    }
+
+    /// The address that MCP clients connect to.
+    pub fn mcp_address(&self) -> SocketAddr {
+        self.gateway.address()
+    }
+
+    /// The URL that MCP clients use.
+    pub fn mcp_url(&self) -> String {
+        self.gateway.url()
+    }
+
+    /// The file with the token that MCP clients show.
+    pub fn mcp_token_file(&self) -> &std::path::Path {
+        &self.token_file
+    }
+
+    /// The node's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Who the node is in the fleet.
+    pub const fn identity(&self) -> &proto::identity::NodeIdentity {
+        &self.identity
+    }
+
+    /// The call table.
+    pub const fn guard(&self) -> &Arc<Guard> {
+        &self.guard
+    }
+
+    /// Stops taking calls, lets those under way finish (up to the gateway's limit), stops the tools and
+    /// closes the stream.
+    pub async fn stop(self) {
+        self.stop_reconciler.cancel();
+        self.gateway.stop().await;
+        self.supervisor.stop_all(TOOLS_STOP).await;
+        self.stop_link.cancel();
+        for task in self.tasks {
+            if task.await.is_err() {
+                tracing::error!("a task of the node agent broke");
+            }
+        }
+    }
+}
+
+impl Local {
+    fn read(data: &std::path::Path) -> Result<Self, Error> {
+        let identity = Identity::load(data)?;
+        let verify = identity.verify();
+        let (ledger, found) = Ledger::open(&data.join("ledger"), &*verify)
+            .map_err(|error| Error::Ledger(crate::sentence(&error)))?;
+        for fault in &found.faults {
+            tracing::warn!(reason = %crate::sentence(fault), "a slot of the ledger cannot be read; what it held is asked for again");
+        }
+        let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(identity.download_tls())
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(DOWNLOAD_QUIET)
+            .read_timeout(DOWNLOAD_QUIET)
+            .build()
+            .map_err(Error::Client)?;
+        let bundles = |error: installer::Error| Error::Bundles(crate::sentence(&error));
+        let installer = Installer::open(http, &identity.address, data).map_err(bundles)?;
+        let installed = installer.installed();
+        let token = gateway::Token::load_or_create(&token_file(data)).map_err(gateway::Error::from)?;
+        Ok(Self { identity, ledger, found, installer, installed, token })
+    }
+}
+
+fn token_file(data: &std::path::Path) -> PathBuf {
+    data.join("mcp.token")
+}
+
+fn waiting(identity: &Identity) -> View {
+    View {
+        edge: identity.me.edge.clone(),
+        set: SetState::Waiting { server: Arc::clone(&identity.address), since: crate::now() },
+        trust: Arc::new(Trust::default()),
+        policy: Policy::default(),
+        plugins: BTreeMap::new(),
+        texts: BTreeMap::new(),
+    }
+}
+
+#[expect(clippy::expect_used, reason = "32 hexadecimal digits are a boot id")]
+fn boot() -> BootId {
+    BootId::parse(&uuid::Uuid::new_v4().simple().to_string()).expect("32 hexadecimal digits")
+}

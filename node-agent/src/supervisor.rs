@@ -1,0 +1,417 @@
+//! The tools of this node: started, listed, started again after a crash, stopped; and what that means
+//! to the guard and to the control plane's reports.
+//!
+//! One [`keeper`] task per running tool does the waiting; everything that it learns goes through here,
+//! where the [`board`] changes together with the guard's view, so that a notice of a changed list is in
+//! the table before anything later is written. Which versions run is the reconciler's to say.
+
+mod board;
+mod judged;
+mod keeper;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use domain::digest::ListingHash;
+use domain::guard::view::{PluginState, RunState, SetState, View};
+use domain::id::{PluginVersion, ToolId};
+use domain::plugin_set::{Policy, Trust};
+use domain::reconcile;
+use domain::time::Timestamp;
+use proto::convert::ToolStatus;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::guard::{Guard, Runtime};
+use crate::spool::Spool;
+use board::{Board, OnBoard, OneTool};
+use judged::Judged;
+
+pub(crate) use board::RUNS;
+pub(crate) use spec::{Bundle, Settings};
+
+type Key = (PluginVersion, ToolId);
+
+/// The tools of this node.
+pub(crate) struct Supervisor {
+    guard: Arc<Guard>,
+    runtime: Arc<Runtime>,
+    spool: Arc<Spool>,
+    settings: Settings,
+    /// Changed only inside of [`Guard::update`].
+    board: Mutex<Board>,
+    keepers: Mutex<BTreeMap<Key, Keeper>>,
+    /// Told at each change of the board or of what tools are started from.
+    changed: watch::Sender<u64>,
+}
+
+/// The task that keeps one tool.
+struct Keeper {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Supervisor {
+    pub(crate) fn new(
+        guard: Arc<Guard>,
+        runtime: Arc<Runtime>,
+        spool: Arc<Spool>,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            guard,
+            runtime,
+            spool,
+            settings,
+            board: Mutex::default(),
+            keepers: Mutex::default(),
+            changed: watch::Sender::new(0),
+        }
+    }
+
+    /// Told whenever a tool stands differently.
+    pub(crate) fn changed(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Takes an installed version; none of its tools is started.
+    pub(crate) fn open(&self, bundle: &Bundle) {
+        let now = crate::now();
+        self.change(|board, _| {
+            let tool =
+                |(id, kind, origin): (&ToolId, _, _)| (id.clone(), OneTool::new(id, kind, origin, now));
+            let on_board = OnBoard::new(bundle.tools().map(tool).collect());
+            board.versions.insert(bundle.version.clone(), on_board);
+            false
+        });
+    }
+
+    /// Keeps a tool running from now on.
+    pub(crate) fn start(self: &Arc<Self>, bundle: &Bundle, tool: &ToolId) {
+        let key = (bundle.version.clone(), tool.clone());
+        self.with_tool(&key, |tool| tool.on = true);
+        let stop = CancellationToken::new();
+        let keeping = keeper::Keeping {
+            sup: Arc::clone(self),
+            bundle: bundle.clone(),
+            key: key.clone(),
+            stop: stop.clone(),
+        };
+        let task = tokio::spawn(keeping.keep());
+        if let Some(earlier) = self.keepers().insert(key, Keeper { stop, task }) {
+            earlier.stop.cancel();
+        }
+    }
+
+    /// Stops a tool: its calls end first, up to a limit. Returns when it is down.
+    pub(crate) async fn stop(&self, version: &PluginVersion, tool: &ToolId) {
+        let key = (version.clone(), tool.clone());
+        let keeper = self.keepers().remove(&key);
+        if let Some(keeper) = keeper {
+            keeper.stop.cancel();
+            if keeper.task.await.is_err() {
+                tracing::error!(plugin.version = %version, tool.id = %tool, "the task of a tool broke");
+            }
+        }
+        self.with_tool(&key, |tool| {
+            let stopped = OneTool::new(&key.1, tool.kind, tool.origin.clone(), crate::now());
+            let instance = tool.instance + 1;
+            *tool = OneTool { instance, ..stopped };
+        });
+    }
+
+    /// Stops every tool of a version.
+    pub(crate) async fn stop_version(&self, version: &PluginVersion) {
+        let tools: Vec<ToolId> =
+            self.keepers().keys().filter(|(of, _)| of == version).map(|(_, tool)| tool.clone()).collect();
+        futures::future::join_all(tools.iter().map(|tool| self.stop(version, tool))).await;
+    }
+
+    /// Stops everything, within `limit`; what is left then is killed.
+    pub(crate) async fn stop_all(&self, limit: Duration) {
+        let versions: Vec<PluginVersion> = self.board().versions.keys().cloned().collect();
+        let all = futures::future::join_all(versions.iter().map(|version| self.stop_version(version)));
+        if tokio::time::timeout(limit, all).await.is_err() {
+            for (_, keeper) in std::mem::take(&mut *self.keepers()) {
+                keeper.task.abort();
+            }
+        }
+    }
+
+    /// Forgets a version whose tools are down.
+    pub(crate) fn forget(&self, version: &PluginVersion) {
+        self.change(|board, _| {
+            board.versions.remove(version);
+            false
+        });
+        self.spool.forget(version);
+    }
+
+    /// Lets the guard go by these states of plugins; a version that is called stands as its tools do.
+    /// One change, so that calls switch atomically.
+    pub(crate) fn show(&self, plugins: Vec<(domain::id::PluginName, Option<Shown>)>) {
+        if plugins.is_empty() {
+            return;
+        }
+        self.change(|board, view| {
+            for (plugin, shown) in plugins {
+                for (version, on_board) in &mut board.versions {
+                    if version.plugin == plugin {
+                        on_board.called = matches!(&shown, Some(Shown::Serving(called)) if called == version);
+                    }
+                }
+                let state = match shown {
+                    Some(Shown::Serving(version)) => board
+                        .versions
+                        .get(&version)
+                        .map(|on_board| PluginState::Serving(on_board.view(&version))),
+                    Some(Shown::Other(state)) => Some(state),
+                    None => None,
+                };
+                match state {
+                    Some(state) => view.plugins.insert(plugin, state),
+                    None => view.plugins.remove(&plugin),
+                };
+            }
+            true
+        });
+    }
+
+    /// Lets the guard go by another `trust`, its texts and another policy.
+    pub(crate) fn apply(&self, set: Applied) {
+        self.change(|board, view| {
+            if let Some((trust, texts)) = set.trust {
+                view.trust = trust;
+                view.texts = texts;
+                for (version, on_board) in &mut board.versions {
+                    on_board.judge(version, &view.trust, &self.spool);
+                }
+            }
+            if let Some(policy) = set.policy {
+                view.policy = policy;
+            }
+            render(board, view);
+            true
+        });
+    }
+
+    /// The set of this boot is held, and every plugin of it was shown: calls may begin.
+    pub(crate) fn hold(&self) {
+        self.guard.update(|view| {
+            let waited = matches!(view.set, SetState::Waiting { .. });
+            if waited {
+                view.set = SetState::Held;
+            }
+            waited
+        });
+    }
+
+    /// How the tools of a version stand, for the reconciler.
+    pub(crate) fn observed(&self, version: &PluginVersion) -> BTreeMap<ToolId, reconcile::Tool> {
+        let board = self.board();
+        let tools = board.versions.get(version).into_iter().flat_map(|on_board| &on_board.tools);
+        tools.map(|(id, tool)| (id.clone(), tool.observed())).collect()
+    }
+
+    /// How the tools of a version stand, for the control plane.
+    pub(crate) fn status(&self, version: &PluginVersion, policy: &Policy) -> Vec<ToolStatus> {
+        let board = self.board();
+        let tools = board.versions.get(version).into_iter().flat_map(|on_board| &on_board.tools);
+        tools.map(|(id, tool)| tool.status(id, policy)).collect()
+    }
+
+    /// Changes one tool, and tells the guard if its version is called. `None` if it is gone.
+    fn with_tool<T>(&self, key: &Key, change: impl FnOnce(&mut OneTool) -> T) -> Option<T> {
+        self.with_version(&key.0, |on_board, _, _| on_board.tools.get_mut(&key.1).map(change)).flatten()
+    }
+
+    fn with_version<T>(
+        &self,
+        version: &PluginVersion,
+        change: impl FnOnce(&mut OnBoard, &Trust, &Spool) -> T,
+    ) -> Option<T> {
+        let mut result = None;
+        self.change(|board, view| {
+            let Some(on_board) = board.versions.get_mut(version) else { return false };
+            result = Some(change(on_board, &view.trust, &self.spool));
+            if on_board.called {
+                view.plugins.insert(version.plugin.clone(), PluginState::Serving(on_board.view(version)));
+            }
+            on_board.called
+        });
+        result
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Board, &mut View) -> bool) {
+        self.guard.update(|view| change(&mut self.board(), view));
+        self.changed.send_modify(|number| *number += 1);
+    }
+
+    fn board(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keepers(&self) -> MutexGuard<'_, BTreeMap<Key, Keeper>> {
+        self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a part of the set that was applied says to the guard.
+#[derive(Default)]
+pub(crate) struct Applied {
+    pub(crate) trust: Option<(Arc<Trust>, BTreeMap<ListingHash, Arc<str>>)>,
+    pub(crate) policy: Option<Policy>,
+}
+
+/// What the guard goes by for one plugin.
+#[derive(Clone, Debug)]
+pub(crate) enum Shown {
+    /// This version is called.
+    Serving(PluginVersion),
+    /// None is.
+    Other(PluginState),
+}
+
+fn render(board: &Board, view: &mut View) {
+    for (version, on_board) in board.versions.iter().filter(|(_, on_board)| on_board.called) {
+        view.plugins.insert(version.plugin.clone(), PluginState::Serving(on_board.view(version)));
+    }
+}
+
+/// What keepers tell.
+impl Supervisor {
+    /// A start begins; returns its number. It is listed before anything of it is called.
+    fn starting(&self, key: &Key) -> u64 {
+        let now = crate::now();
+        let started = self.with_tool(key, |tool| {
+            tool.instance += 1;
+            tool.notices = 0;
+            tool.listing = None;
+            tool.judged = None;
+            tool.relisting = None;
+            if !matches!(&tool.run, RunState::NotRunning { .. } | RunState::Unreachable { .. }) {
+                tool.run = RunState::NotRunning { since: now, reason: "it is starting".into() };
+            }
+            tool.instance
+        });
+        started.unwrap_or_default()
+    }
+
+    /// It is up and will be listed.
+    fn up(&self, key: &Key) {
+        self.with_tool(key, |tool| tool.run = RunState::Running);
+    }
+
+    /// It is about to be stopped by us: no further call begins.
+    fn pause(&self, key: &Key) {
+        let run = RunState::NotRunning {
+            since: crate::now(),
+            reason: "it is being stopped or started again".into(),
+        };
+        self.with_tool(key, |tool| tool.run = run);
+    }
+
+    /// It does not start, or ended. An earlier start of it is passed over.
+    fn down(&self, key: &Key, instance: u64, run: RunState, reason: &str) {
+        let now = crate::now();
+        self.with_tool(key, |tool| {
+            if tool.instance != instance {
+                return;
+            }
+            tool.run = run;
+            tool.listing = None;
+            tool.judged = None;
+            tool.relisting = None;
+            let since = tool.relist_failed.as_ref().map_or(now, |(since, _)| *since);
+            tool.relist_failed = Some((since, reason.into()));
+        });
+    }
+
+    /// It said that its list changed, or may have: nothing of it is called until a list that is asked
+    /// for after this has ended.
+    fn notice(&self, key: &Key, instance: u64) {
+        let now = crate::now();
+        let mut counted = false;
+        self.guard.update(|view| {
+            let mut board = self.board();
+            let Some(on_board) = board.versions.get_mut(&key.0) else { return false };
+            let Some(tool) = on_board.tools.get_mut(&key.1).filter(|tool| tool.instance == instance) else {
+                return false;
+            };
+            tool.notices += 1;
+            counted = true;
+            // A server that says it over and over costs one rebuild.
+            if tool.relisting.is_some() || tool.listing.is_none() {
+                return false;
+            }
+            tool.relisting = Some(now);
+            if on_board.called {
+                view.plugins.insert(key.0.plugin.clone(), PluginState::Serving(on_board.view(&key.0)));
+            }
+            on_board.called
+        });
+        if counted {
+            self.changed.send_modify(|number| *number += 1);
+        }
+    }
+
+    /// A list is about to be asked for: notices so far.
+    fn notices(&self, key: &Key) -> u64 {
+        let board = self.board();
+        let tool = board.versions.get(&key.0).and_then(|on_board| on_board.tools.get(&key.1));
+        tool.map_or(0, |tool| tool.notices)
+    }
+
+    /// A list that was asked for at `asked_at_ms`, after `notices`, has ended.
+    fn listed(&self, key: &Key, instance: u64, asked: (u64, u64), judged: Judged) {
+        let (asked_at_ms, notices) = asked;
+        let now = crate::now();
+        self.with_version(&key.0, |on_board, trust, spool| {
+            let Some(tool) = on_board.tools.get_mut(&key.1).filter(|tool| tool.instance == instance) else {
+                return;
+            };
+            let before = tool.listing.as_ref().and_then(|listing| listing.incomplete.as_ref());
+            let since = before.map_or(now, |(since, _)| *since);
+            tool.listing = Some(Arc::new(judged.listing(asked_at_ms, since)));
+            tool.judged = Some(Arc::new(judged));
+            tool.relist_failed = None;
+            tool.run = RunState::Running;
+            if tool.notices == notices {
+                tool.relisting = None;
+            } else if tool.relisting.is_none() {
+                tool.relisting = Some(now);
+            }
+            on_board.judge(&key.0, trust, spool);
+        });
+    }
+
+    /// A list could not be had at all. `run`: what else that means, such as a redirect.
+    fn not_listed(&self, key: &Key, instance: u64, reason: &str, run: Option<RunState>) {
+        let now = crate::now();
+        self.with_tool(key, |tool| {
+            if tool.instance != instance {
+                return;
+            }
+            let since = tool.relist_failed.as_ref().map_or(now, |(since, _)| *since);
+            tool.relist_failed = Some((since, reason.into()));
+            if let Some(run) = run {
+                tool.run = run;
+            }
+        });
+    }
+
+    /// When the wall's clock says that something began.
+    fn since(&self, key: &Key) -> Timestamp {
+        let board = self.board();
+        let tool = board.versions.get(&key.0).and_then(|on_board| on_board.tools.get(&key.1));
+        match tool.map(|tool| &tool.run) {
+            Some(RunState::NotRunning { since, .. } | RunState::Unreachable { since, .. }) => *since,
+            _ => crate::now(),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! How every tool of every version on this node stands, as the guard, the reconciler, the spool and
+//! the status are told it. Pure: the supervisor changes it while it holds the guard's view.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::guard::view::{LeftOut, RunState, ToolListing, ToolView, VersionView};
+use domain::id::{FunctionId, PluginVersion, ToolId};
+use domain::plugin_set::{Kind, Policy, Trust};
+use domain::reconcile::{self, Listed};
+use domain::refusal::{Code, Refusal};
+use domain::time::Timestamp;
+use proto::convert::{ToolState, ToolStatus};
+
+use super::judged::{Judged, left_out};
+use crate::spool::Spool;
+
+/// Kinds of tools that this version of the node runs.
+pub(crate) const RUNS: [Kind; 2] = [Kind::Command, Kind::Url];
+
+/// All versions.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    pub(crate) versions: BTreeMap<PluginVersion, OnBoard>,
+}
+
+/// One version.
+#[derive(Debug, Default)]
+pub(crate) struct OnBoard {
+    pub(crate) tools: BTreeMap<ToolId, OneTool>,
+    left_out: BTreeMap<FunctionId, LeftOut>,
+    /// Whether it is called, so that the guard has to be told.
+    pub(crate) called: bool,
+}
+
+/// One tool.
+#[derive(Debug)]
+pub(crate) struct OneTool {
+    pub(crate) kind: Kind,
+    pub(crate) origin: Option<Arc<str>>,
+    /// Whether it is kept running.
+    pub(crate) on: bool,
+    /// Which start of it this is: what an earlier one still says is passed over.
+    pub(crate) instance: u64,
+    /// Notices that its list changed, since it started.
+    pub(crate) notices: u64,
+    pub(crate) run: RunState,
+    pub(crate) listing: Option<Arc<ToolListing>>,
+    pub(crate) judged: Option<Arc<Judged>>,
+    pub(crate) relisting: Option<Timestamp>,
+    pub(crate) relist_failed: Option<(Timestamp, Arc<str>)>,
+}
+
+impl OneTool {
+    /// A tool that was not started yet.
+    pub(crate) fn new(tool: &ToolId, kind: Kind, origin: Option<Arc<str>>, now: Timestamp) -> Self {
+        let run = if RUNS.contains(&kind) {
+            RunState::NotRunning { since: now, reason: "it was not started yet".into() }
+        } else {
+            let kind = kind.as_str();
+            let sentence =
+                format!("{tool} is a tool of kind {kind}, which this version of the node does not run.");
+            RunState::Refused(Refusal::new(Code::KindOff, sentence))
+        };
+        Self {
+            kind,
+            origin,
+            on: false,
+            instance: 0,
+            notices: 0,
+            run,
+            listing: None,
+            judged: None,
+            relisting: None,
+            relist_failed: None,
+        }
+    }
+
+    fn view(&self) -> ToolView {
+        ToolView {
+            kind: self.kind,
+            origin: self.origin.clone(),
+            run: self.run.clone(),
+            listing: self.listing.clone(),
+            relisting: self.relisting,
+            relist_failed: self.relist_failed.clone(),
+        }
+    }
+
+    /// For the reconciler.
+    pub(crate) fn observed(&self) -> reconcile::Tool {
+        let listed = match (&self.listing, &self.relist_failed) {
+            (Some(listing), None) if listing.complete && self.is_up() => Listed::Completely,
+            (Some(_), _) | (_, Some(_)) => Listed::Partly,
+            (None, None) => Listed::Not,
+        };
+        reconcile::Tool { kind: self.kind, on: self.on, listed }
+    }
+
+    /// For the control plane.
+    pub(crate) fn status(&self, tool: &ToolId, policy: &Policy) -> ToolStatus {
+        let (state, reason) = match &self.run {
+            _ if policy.forbidden_kinds.contains(&self.kind) => (ToolState::KindOff, "".into()),
+            _ if !RUNS.contains(&self.kind) => {
+                (ToolState::KindOff, "this kind is not run by this version of the node".into())
+            }
+            RunState::Running if self.listing.is_none() => (ToolState::Starting, "".into()),
+            RunState::Running => (ToolState::Running, self.why_not_listed()),
+            RunState::NotRunning { reason, .. } => (ToolState::NotRunning, Arc::clone(reason)),
+            RunState::Unreachable { reason, .. } => (ToolState::Unreachable, Arc::clone(reason)),
+            RunState::Refused(refusal) => (ToolState::Unreachable, Arc::clone(&refusal.sentence)),
+        };
+        ToolStatus { tool: tool.clone(), state, reason }
+    }
+
+    fn is_up(&self) -> bool {
+        matches!(self.run, RunState::Running)
+    }
+
+    fn why_not_listed(&self) -> Arc<str> {
+        let incomplete = self.listing.as_ref().and_then(|listing| listing.incomplete.as_ref());
+        let why = self.relist_failed.as_ref().or(incomplete);
+        why.map_or_else(|| "".into(), |(_, reason)| Arc::clone(reason))
+    }
+}
+
+impl OnBoard {
+    /// A version that is not called.
+    pub(crate) fn new(tools: BTreeMap<ToolId, OneTool>) -> Self {
+        Self { tools, ..Self::default() }
+    }
+
+    /// Judges names over all tools anew, and reports each list that says something else by that.
+    pub(crate) fn judge(&mut self, version: &PluginVersion, trust: &Trust, spool: &Spool) {
+        let tools = self.tools.iter().map(|(id, tool)| (id, tool.judged.as_deref()));
+        self.left_out = left_out(tools, trust.versions.get(version).map(AsRef::as_ref));
+        for (id, tool) in &self.tools {
+            if let Some(judged) = &tool.judged {
+                spool.put(judged.report(version, id, &self.left_out), judged.texts());
+            }
+        }
+    }
+
+    /// As the guard is told it.
+    pub(crate) fn view(&self, version: &PluginVersion) -> VersionView {
+        VersionView {
+            version: version.clone(),
+            tools: self.tools.iter().map(|(id, tool)| (id.clone(), tool.view())).collect(),
+            left_out: self.left_out.clone(),
+        }
+    }
+}

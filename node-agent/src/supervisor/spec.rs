@@ -1,0 +1,153 @@
+//! From the manifest of an installed version to what a tool is started from.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use domain::id::{PluginVersion, ToolId};
+use domain::listing::MetaPointer;
+use domain::origin::{AddressClass, ClassPolicy, parse_tool_url};
+use domain::plugin_set::{self, OriginTrust, Policy, Trust};
+use plugin::manifest::{self, Manifest, Place, expand};
+use tools::{AddressRule, CommandSpec, Limits, ProcessLimits, ToolSpec, UrlSpec};
+
+/// Settings of the node that its tools live under.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// `PATH` of tools that are processes.
+    pub(crate) path: String,
+    /// The node's own listeners, which no remote tool is.
+    pub(crate) listeners: Vec<SocketAddr>,
+    /// Working folders of tools are made below it.
+    pub(crate) work: PathBuf,
+}
+
+/// An installed version, as its verified manifest says.
+#[derive(Clone, Debug)]
+pub(crate) struct Bundle {
+    pub(crate) version: PluginVersion,
+    pub(crate) folder: PathBuf,
+    pub(crate) manifest: Arc<Manifest>,
+}
+
+impl Bundle {
+    /// Kind and origin of each tool. An origin that cannot be read is that of no pin.
+    pub(crate) fn tools(&self) -> impl Iterator<Item = (&ToolId, plugin_set::Kind, Option<Arc<str>>)> {
+        self.manifest.tools.iter().map(|(id, spec)| {
+            let origin = match spec {
+                manifest::ToolSpec::Url { url, allow_http, .. } => {
+                    let parsed = parse_tool_url(url, *allow_http);
+                    Some(
+                        parsed
+                            .map_or_else(|_| url.as_str().into(), |parsed| parsed.origin.to_string().into()),
+                    )
+                }
+                _ => None,
+            };
+            (id, kind(spec.kind()), origin)
+        })
+    }
+
+    /// Members of `_meta` that do not count for this tool.
+    pub(crate) fn ignored(&self, tool: &ToolId) -> Vec<MetaPointer> {
+        let pointers = self.manifest.listing_ignore.get(tool).into_iter().flatten();
+        pointers.filter_map(|pointer| MetaPointer::parse(pointer).ok()).collect()
+    }
+
+    /// What the tool is started from.
+    ///
+    /// # Errors
+    /// A sentence for people.
+    pub(crate) fn spec(
+        &self,
+        tool: &ToolId,
+        settings: &Settings,
+        trust: &Trust,
+        policy: &Policy,
+    ) -> Result<ToolSpec, String> {
+        match self.manifest.tools.get(tool) {
+            Some(manifest::ToolSpec::Command { command, env }) => {
+                let work = self.work_folder(tool, &settings.work)?;
+                let place = Place { plugin: text(&self.folder)?, work: text(&work)? };
+                Ok(ToolSpec::Command(CommandSpec {
+                    command: command.iter().map(|word| expand(word, place)).collect(),
+                    env: env.iter().map(|(name, value)| (name.clone(), expand(value, place))).collect(),
+                    work_dir: work.clone(),
+                    path: settings.path.clone(),
+                    process: ProcessLimits::default(),
+                    limits: Limits::default(),
+                }))
+            }
+            Some(manifest::ToolSpec::Url { url, allow_http, .. }) => {
+                let parsed = parse_tool_url(url, *allow_http).map_err(|fault| fault.to_string())?;
+                Ok(ToolSpec::Url(UrlSpec {
+                    url: parsed.url,
+                    headers: Vec::new(),
+                    addresses: self.addresses(tool, settings, trust, policy),
+                    resolve: Vec::new(),
+                    extra_ca: Vec::new(),
+                    limits: Limits::default(),
+                }))
+            }
+            Some(other) => {
+                Err(format!("this version of the node does not run tools of kind {}", other.kind()))
+            }
+            None => Err(format!("the manifest of {} has no tool {tool}", self.version)),
+        }
+    }
+
+    /// Which addresses the pin, once it knows, and the edge's policy allow.
+    pub(crate) fn addresses(
+        &self,
+        tool: &ToolId,
+        settings: &Settings,
+        trust: &Trust,
+        policy: &Policy,
+    ) -> AddressRule {
+        let trust = trust.versions.get(&self.version).and_then(|version| version.tools.get(tool));
+        let class = match trust.and_then(|trust| trust.origin.as_ref()) {
+            Some(OriginTrust::Pinned { address_class: Some(class), .. }) => Some(class),
+            _ => None,
+        };
+        let classes = [AddressClass::Public, AddressClass::Private, AddressClass::Loopback];
+        let allowed = policy.allow_private_addresses;
+        AddressRule {
+            pinned: class.and_then(|class| classes.into_iter().find(|one| one.name() == &**class)),
+            policy: ClassPolicy { private: allowed, loopback: allowed },
+            never: settings.listeners.clone(),
+        }
+    }
+
+    /// The tool's own folder, made if it is not there. It outlives restarts and not the version.
+    fn work_folder(&self, tool: &ToolId, below: &Path) -> Result<PathBuf, String> {
+        // Older bundles may have tool IDs that are no file names.
+        let name: String = tool.as_str().bytes().map(readable_byte).collect();
+        let folder = below.join(self.version.to_string()).join(name);
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| format!("make its folder {}: {error}", folder.display()))?;
+        Ok(folder)
+    }
+}
+
+fn readable_byte(byte: u8) -> String {
+    if byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') {
+        char::from(byte).to_string()
+    } else {
+        format!("%{byte:02X}")
+    }
+}
+
+fn text(path: &Path) -> Result<&str, String> {
+    path.to_str()
+        .ok_or_else(|| format!("the node's data folder {} has a name that is no UTF-8", path.display()))
+}
+
+const fn kind(kind: manifest::Kind) -> plugin_set::Kind {
+    match kind {
+        manifest::Kind::Command => plugin_set::Kind::Command,
+        manifest::Kind::Url => plugin_set::Kind::Url,
+        manifest::Kind::Bash => plugin_set::Kind::Bash,
+        manifest::Kind::Node => plugin_set::Kind::Node,
+        manifest::Kind::Python => plugin_set::Kind::Python,
+    }
+}
