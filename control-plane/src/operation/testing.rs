@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use domain::audit::{Origin, Tail};
 use domain::digest::{Digest, ListingHash};
 use domain::id::{BootId, EdgeName, NodeId, NodeName, PluginName, PluginVersion, ToolId};
-use domain::plugin_set::{Part, Position, Scope, Trust};
+use domain::plugin_set::{Kind, Part, Position, Scope, Trust};
 use domain::time::Timestamp;
 use futures::stream;
 use proto::convert::{Content, Report, ReportedFunction, Seen};
@@ -23,6 +23,7 @@ use super::start_fleet::start_fleet;
 use super::store_texts::store_texts;
 use super::{By, Error};
 use crate::store::audits::{self, Filter};
+use crate::store::plugins::{self, StoredTool, StoredVersion};
 use crate::store::testing::Bench;
 use crate::store::{Blobs, Store};
 
@@ -31,7 +32,9 @@ pub(crate) const TEAM: &str = "name: team\nversion: 1.0.0\ntools:\n  team: { com
 
 /// A plugin `wx` of a version with the tool `wx` at a URL.
 pub(crate) fn remote(version: &str, url: &str) -> String {
-    format!("name: wx\nversion: {version}\ntools:\n  wx: {{ url: \"{url}\" }}\n  local: {{ command: [\"server\"] }}\n")
+    format!(
+        "name: wx\nversion: {version}\ntools:\n  wx: {{ url: \"{url}\" }}\n  local: {{ command: [\"server\"] }}\n"
+    )
 }
 
 pub(crate) struct Fleet {
@@ -68,8 +71,32 @@ impl Fleet {
     }
 
     pub(crate) async fn push_bytes(&self, bytes: &[u8], announced: Option<Digest>) -> Result<Pushed, Error> {
-        let pieces: Vec<Result<Vec<u8>, std::io::Error>> = bytes.chunks(1_000).map(|piece| Ok(piece.to_vec())).collect();
+        let pieces: Vec<Result<Vec<u8>, std::io::Error>> =
+            bytes.chunks(1_000).map(|piece| Ok(piece.to_vec())).collect();
         push_version((&self.store, &self.blobs), &self.by(), stream::iter(pieces), announced).await
+    }
+
+    /// Records a version with tools of IDs that a new bundle may not have.
+    pub(crate) async fn accept_old(&self, version: &PluginVersion, tools: &[&str]) {
+        let stored = StoredVersion {
+            version: version.clone(),
+            content_digest: Digest::of(b"content"),
+            archive_sha256: Digest::of(b"archive"),
+            archive_length: 0,
+            description: String::new(),
+            manifest: String::new(),
+            pushed_at: self.by().now,
+            pushed_by: "test".to_owned(),
+        };
+        let tools = tools.iter().map(|id| StoredTool {
+            tool: tool(id),
+            kind: Kind::Command,
+            url: None,
+            connection: None,
+        });
+        let mut tx = self.store.begin_write().await.unwrap();
+        plugins::insert(tx.tx(), &stored, &tools.collect::<Vec<_>>()).await.unwrap();
+        tx.commit(self.by().now).await.unwrap();
     }
 
     pub(crate) async fn assign(&self, edge: &EdgeName, version: &str) -> Result<Assigned, Error> {
@@ -95,7 +122,13 @@ impl Fleet {
     }
 
     /// Has a node list a tool completely, and send what texts it is asked for.
-    pub(crate) async fn lists(&self, node: &NodeId, version: &str, tool: &str, functions: &[(&str, &str)]) -> Recorded {
+    pub(crate) async fn lists(
+        &self,
+        node: &NodeId,
+        version: &str,
+        tool: &str,
+        functions: &[(&str, &str)],
+    ) -> Recorded {
         let report = self.report(version, tool, functions);
         self.sends(node, &report).await
     }

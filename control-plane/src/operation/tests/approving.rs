@@ -123,7 +123,10 @@ fn a_rejected_form_stays_refused_and_can_still_be_approved() {
         fleet.lists(&nodes[1], V, "team", &[("hello", "c"), ("bye", "b")]).await;
         assert_eq!(fleet.events(events).await, ["plugin.tools.reject"], "seen again, no new alert");
         assert_eq!(fleet.trust(&edge()).await.0, head);
-        assert_eq!(approves(&fleet, vec![difference("hello", Some("a"), Some("c"))]).await.functions.len(), 1);
+        assert_eq!(
+            approves(&fleet, vec![difference("hello", Some("a"), Some("c"))]).await.functions.len(),
+            1
+        );
     });
 }
 

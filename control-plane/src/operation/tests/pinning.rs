@@ -40,7 +40,10 @@ fn what_cannot_be_assigned_says_why_and_changes_nothing() {
         assert_eq!(code(fleet.assign(&nowhere, "team@1.0.0").await), "not_found");
         assert_eq!(code(fleet.assign(&edge(), "team@2.0.0").await), "not_found");
         let error = fleet.assign(&edge(), "rival@1.0.0").await.unwrap_err();
-        assert!(error.to_string().contains("team@1.0.0") && error.to_string().contains("rival@1.0.0"), "{error}");
+        assert!(
+            error.to_string().contains("team@1.0.0") && error.to_string().contains("rival@1.0.0"),
+            "{error}"
+        );
         assert_eq!(code::<()>(Err(error)), "tool_taken");
         assert!(!fleet.assign(&edge(), "team@1.0.0").await.unwrap().changed);
         assert_eq!(fleet.logged().await, events);
@@ -54,7 +57,10 @@ fn a_tool_that_moved_waits_while_its_plugins_other_tools_do_not() {
         let fleet = Fleet::new(bench).await;
         assert!(fleet.install(&remote("1.0.0", A), "wx@1.0.0").await.waiting.is_empty());
         let pinned = origin(&fleet, &edge(), "wx@1.0.0").await;
-        assert!(matches!(&pinned, OriginTrust::Pinned { origin, .. } if &**origin == "https://a.example"), "{pinned:?}");
+        assert!(
+            matches!(&pinned, OriginTrust::Pinned { origin, .. } if &**origin == "https://a.example"),
+            "{pinned:?}"
+        );
         let path = fleet.install(&remote("1.0.1", "https://a.example/other"), "wx@1.0.1").await;
         assert!(path.waiting.is_empty(), "another path is no move");
         let node = fleet.node(&edge(), "node-1").await;
@@ -65,7 +71,11 @@ fn a_tool_that_moved_waits_while_its_plugins_other_tools_do_not() {
         fleet.lists(&node, "wx@1.1.0", "local", &[("here", "a")]).await;
         fleet.lists(&node, "wx@1.1.0", "wx", &[("forecast", "b")]).await;
         assert_eq!(fleet.approved("wx@1.1.0", "local", "here").await, Some(hash("a")));
-        assert_eq!(fleet.approved("wx@1.1.0", "wx", "forecast").await, None, "listed where nobody approved it");
+        assert_eq!(
+            fleet.approved("wx@1.1.0", "wx", "forecast").await,
+            None,
+            "listed where nobody approved it"
+        );
         // Going back needs nobody, and an unapproved move is no baseline.
         assert!(fleet.assign(&edge(), "wx@1.0.0").await.unwrap().waiting.is_empty());
         assert_eq!(fleet.install(&remote("1.2.0", B), "wx@1.2.0").await.waiting.len(), 1);
@@ -139,7 +149,9 @@ fn the_class_of_a_named_host_is_pinned_with_the_first_complete_listing() {
             fleet.sends(&node, &report).await;
         }
         let pinned = origin(&fleet, &edge(), "wx@1.0.0").await;
-        assert!(matches!(&pinned, OriginTrust::Pinned { address_class: Some(class), .. } if &**class == "private"));
+        assert!(
+            matches!(&pinned, OriginTrust::Pinned { address_class: Some(class), .. } if &**class == "private")
+        );
     });
 }
 
@@ -149,6 +161,8 @@ fn a_literal_addresss_class_is_the_manifests() {
         let fleet = Fleet::new(bench).await;
         fleet.install(&remote("1.0.0", "http://127.0.0.1:8080/mcp"), "wx@1.0.0").await;
         let pinned = origin(&fleet, &edge(), "wx@1.0.0").await;
-        assert!(matches!(&pinned, OriginTrust::Pinned { address_class: Some(class), .. } if &**class == "loopback"));
+        assert!(
+            matches!(&pinned, OriginTrust::Pinned { address_class: Some(class), .. } if &**class == "loopback")
+        );
     });
 }

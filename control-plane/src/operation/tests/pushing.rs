@@ -18,7 +18,9 @@ fn bytes_that_are_no_bundle_are_refused_and_leave_nothing() {
         let fleet = Fleet::new(bench).await;
         let events = fleet.logged().await;
         let whole = archive(TEAM, "");
-        for bytes in [&b""[..], b"no bundle at all", &whole[..whole.len() / 2], &[&whole[..], b"more"].concat()] {
+        for bytes in
+            [&b""[..], b"no bundle at all", &whole[..whole.len() / 2], &[&whole[..], b"more"].concat()]
+        {
             assert_eq!(code(fleet.push_bytes(bytes, None).await), "bad_bundle");
         }
         assert_eq!(code(fleet.push_bytes(&whole, Some(Digest::of(b"other"))).await), "archive_differs");
@@ -32,7 +34,8 @@ fn an_upload_that_ends_early_is_refused_and_leaves_nothing() {
     on_both(|bench| async move {
         let fleet = Fleet::new(bench).await;
         let pieces = [Ok(b"half".to_vec()), Err(io::Error::other("connection reset"))];
-        let pushed = push_version((&fleet.store, &fleet.blobs), &fleet.by(), stream::iter(pieces), None).await;
+        let pushed =
+            push_version((&fleet.store, &fleet.blobs), &fleet.by(), stream::iter(pieces), None).await;
         assert_eq!(code(pushed), "archive_differs");
         assert_eq!(left_behind(&fleet), 0);
     });
