@@ -1,0 +1,64 @@
+//! The gateway's view of a real node: its guard and its running tools.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use domain::guard::{Slot, Table};
+use domain::id::{PluginVersion, ToolId};
+use domain::listing::RealText;
+use tokio::sync::watch;
+use tools::{Call, CallError};
+
+use super::upstream::{BeforeWrite, CallFuture, Upstream};
+use crate::guard::{Guard, Runtime};
+
+/// A node's guard and its running tools.
+#[derive(Clone, Debug)]
+pub struct Live {
+    guard: Arc<Guard>,
+    runtime: Arc<Runtime>,
+}
+
+impl Live {
+    /// Serves what these hold.
+    pub const fn new(guard: Arc<Guard>, runtime: Arc<Runtime>) -> Self {
+        Self { guard, runtime }
+    }
+}
+
+impl Upstream for Live {
+    fn table(&self) -> Arc<Table> {
+        self.guard.table()
+    }
+
+    fn changed(&self) -> watch::Receiver<u64> {
+        self.guard.changed()
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.runtime.now_ms()
+    }
+
+    fn relist<'a>(
+        &'a self,
+        version: &'a PluginVersion,
+        tool: &'a ToolId,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(self.runtime.relist(version, tool))
+    }
+
+    fn call<'a>(&'a self, slot: &'a Slot, call: Call, before_write: BeforeWrite) -> CallFuture<'a> {
+        Box::pin(async move {
+            match self.runtime.tool(&slot.version, &slot.id.tool) {
+                Some(tool) => tool.call(call, move || before_write()).await,
+                // Between two tables; the next one says why.
+                None => Err(CallError::Failed(tools::Error::Stopped)),
+            }
+        })
+    }
+
+    fn real_texts(&self, _slot: &Slot) -> Arc<[RealText]> {
+        Arc::new([])
+    }
+}

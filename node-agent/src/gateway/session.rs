@@ -1,0 +1,220 @@
+//! Sessions of the handshake revisions: a bounded number, each forgotten when it was unused for long.
+//!
+//! A session only knows which calls may be cancelled by whom, and what its client was last listed.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tools::envelope::Id;
+
+use super::{Config, Shared};
+
+/// Locks that sessions share; a handful keeps two calls from meeting at one.
+const SHARDS: usize = 16;
+/// Between two looks for unused sessions.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// All sessions, by their id.
+pub(super) struct Sessions {
+    shards: [Mutex<HashMap<Box<str>, Arc<Session>>>; SHARDS],
+    count: AtomicUsize,
+    most: usize,
+    idle: Duration,
+    started: Instant,
+    shutdown: CancellationToken,
+}
+
+/// One client's session.
+pub(super) struct Session {
+    pub(super) id: Box<str>,
+    /// The revision agreed on.
+    pub(super) version: &'static str,
+    /// Revision of the list that its client was served last; 0 for none.
+    pub(super) listed: AtomicU64,
+    /// Cancelled when it ends; its calls and streams hang on it.
+    pub(super) ended: CancellationToken,
+    /// Rises with each stream that is opened: the newest takes the place of the one before.
+    pub(super) stream: watch::Sender<u64>,
+    calls: Mutex<Vec<(u64, Id, CancellationToken)>>,
+    next_call: AtomicU64,
+    /// Calls and streams under way.
+    busy: AtomicUsize,
+    used_ms: AtomicU64,
+    started: Instant,
+}
+
+impl Sessions {
+    pub(super) fn new(config: &Config, shutdown: CancellationToken) -> Self {
+        Self {
+            shards: Default::default(),
+            count: AtomicUsize::new(0),
+            most: config.sessions,
+            idle: config.session_idle,
+            started: Instant::now(),
+            shutdown,
+        }
+    }
+
+    /// A new session; the one that was unused for longest makes room. `None` if all are in use.
+    pub(super) fn open(&self, version: &'static str) -> Option<Arc<Session>> {
+        if self.count.load(Ordering::Relaxed) >= self.most && !self.make_room() {
+            return None;
+        }
+        let session = Arc::new(Session {
+            id: hex::encode(rand::random::<[u8; 16]>()).into(),
+            version,
+            listed: AtomicU64::new(0),
+            ended: self.shutdown.child_token(),
+            stream: watch::Sender::new(0),
+            calls: Mutex::default(),
+            next_call: AtomicU64::new(0),
+            busy: AtomicUsize::new(0),
+            used_ms: AtomicU64::new(0),
+            started: self.started,
+        });
+        session.touch();
+        self.shard(&session.id).insert(session.id.clone(), Arc::clone(&session));
+        self.count.fetch_add(1, Ordering::Relaxed);
+        Some(session)
+    }
+
+    /// The session of that id, now used.
+    pub(super) fn get(&self, id: &str) -> Option<Arc<Session>> {
+        let session = self.shard(id).get(id).cloned()?;
+        session.touch();
+        Some(session)
+    }
+
+    /// Ends a session, its calls and its stream; whether there was one.
+    pub(super) fn end(&self, id: &str) -> bool {
+        let Some(session) = self.shard(id).remove(id) else { return false };
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        session.ended.cancel();
+        true
+    }
+
+    /// Ends what was unused for too long.
+    fn sweep(&self) {
+        let idle_ms = u64::try_from(self.idle.as_millis()).unwrap_or(u64::MAX);
+        self.end_if(|session, now_ms| {
+            now_ms.saturating_sub(session.used_ms.load(Ordering::Relaxed)) > idle_ms
+        });
+    }
+
+    fn make_room(&self) -> bool {
+        self.sweep();
+        if self.count.load(Ordering::Relaxed) < self.most {
+            return true;
+        }
+        let mut oldest: Option<Arc<Session>> = None;
+        for shard in &self.shards {
+            for session in lock(shard).values().filter(|session| session.is_idle()) {
+                let used = |session: &Session| session.used_ms.load(Ordering::Relaxed);
+                if oldest.as_ref().is_none_or(|oldest| used(session) < used(oldest)) {
+                    oldest = Some(Arc::clone(session));
+                }
+            }
+        }
+        oldest.is_some_and(|session| self.end(&session.id))
+    }
+
+    fn end_if(&self, is_over: impl Fn(&Session, u64) -> bool) {
+        let now_ms = elapsed_ms(self.started);
+        for shard in &self.shards {
+            let over: Vec<Box<str>> = lock(shard)
+                .values()
+                .filter(|session| session.is_idle() && is_over(session, now_ms))
+                .map(|session| session.id.clone())
+                .collect();
+            for id in over {
+                self.end(&id);
+            }
+        }
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "a remainder of the number of shards")]
+    fn shard(&self, id: &str) -> MutexGuard<'_, HashMap<Box<str>, Arc<Session>>> {
+        let last = id.bytes().last().unwrap_or_default();
+        lock(&self.shards[usize::from(last) % SHARDS])
+    }
+}
+
+impl Session {
+    /// Notes a call under way, until the value is dropped; its token is cancelled by [`Self::cancel`].
+    pub(super) fn begin(self: &Arc<Self>, id: &Id) -> Under {
+        let number = self.next_call.fetch_add(1, Ordering::Relaxed);
+        let cancel = self.ended.child_token();
+        lock(&self.calls).push((number, id.clone(), cancel.clone()));
+        Under { use_: self.use_(), number, cancel }
+    }
+
+    /// Cancels the call of that id, if it is under way. Ids keep their JSON type: `1` is not `"1"`.
+    pub(super) fn cancel(&self, id: &Id) {
+        for (_, call, cancel) in lock(&self.calls).iter() {
+            if call == id {
+                cancel.cancel();
+            }
+        }
+    }
+
+    /// Keeps the session from being idle, until the value is dropped.
+    pub(super) fn use_(self: &Arc<Self>) -> Use {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        Use(Arc::clone(self))
+    }
+
+    fn is_idle(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) == 0
+    }
+
+    fn touch(&self) {
+        self.used_ms.store(elapsed_ms(self.started), Ordering::Relaxed);
+    }
+}
+
+/// A call under way.
+pub(super) struct Under {
+    use_: Use,
+    number: u64,
+    /// Cancelled by the client, or by the end of the session.
+    pub(super) cancel: CancellationToken,
+}
+
+impl Drop for Under {
+    fn drop(&mut self) {
+        lock(&self.use_.0.calls).retain(|(number, ..)| *number != self.number);
+    }
+}
+
+/// A session in use.
+pub(super) struct Use(Arc<Session>);
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+        self.0.touch();
+    }
+}
+
+/// Ends unused sessions from time to time.
+pub(super) async fn sweep(shared: Arc<Shared>) {
+    loop {
+        tokio::select! {
+            () = shared.shutdown.cancelled() => return,
+            () = tokio::time::sleep(SWEEP.min(shared.config.session_idle)) => shared.sessions.sweep(),
+        }
+    }
+}
+
+fn elapsed_ms(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

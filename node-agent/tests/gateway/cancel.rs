@@ -1,0 +1,214 @@
+//! Cancellation and progress, in both eras. C31.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tools::RawProgress;
+
+use crate::client::{Client, Events, SOON};
+use crate::node::{Dropped, Node, OPEN, result, same, serve, serve_with};
+
+/// A tool that never answers; what it got, and when it was given up.
+fn slow() -> (Arc<Node>, mpsc::UnboundedReceiver<String>, mpsc::UnboundedReceiver<String>) {
+    let (started, began) = mpsc::unbounded_channel();
+    let (dropped, ended) = mpsc::unbounded_channel();
+    let node = Node::new(&[same("slow", OPEN)], move |_, call, _| {
+        let arguments = call.arguments.map(|arguments| arguments.get().to_owned()).unwrap_or_default();
+        started.send(arguments.clone()).unwrap();
+        let gone = Dropped(dropped.clone(), arguments);
+        async move {
+            std::future::pending::<()>().await;
+            drop(gone);
+            result("{}")
+        }
+    });
+    (node, began, ended)
+}
+
+async fn next(channel: &mut mpsc::UnboundedReceiver<String>) -> String {
+    timeout(SOON, channel.recv()).await.expect("in time").unwrap()
+}
+
+fn call(id: &str, who: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"team__slow","arguments":{{"who":"{who}"}}}}}}"#
+    )
+}
+
+fn cancelled(id: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#)
+}
+
+#[tokio::test]
+async fn a_modern_client_cancels_by_going_away() {
+    let (node, mut began, mut ended) = slow();
+    let served = serve(&node).await;
+    for (token, accept) in
+        [("", "application/json"), (r#","_meta":{"progressToken":1}"#, "application/json, text/event-stream")]
+    {
+        let (client, body) =
+            Client::new(&served).modern("1", "tools/call", &format!(r#""name":"team__slow"{token}"#));
+        let client = client.with("accept", Some(accept));
+        let asked = tokio::spawn(async move { client.post(body).await.status });
+        next(&mut began).await;
+        asked.abort();
+        next(&mut ended).await;
+    }
+}
+
+#[tokio::test]
+async fn a_session_cancels_its_own_call_of_that_very_id() {
+    let (node, mut began, mut ended) = slow();
+    let served = serve(&node).await;
+    let (x, y) = (
+        Client::new(&served).handshake("2025-11-25").await,
+        Client::new(&served).handshake("2025-06-18").await,
+    );
+    let mut asked = Vec::new();
+    for (client, id, who) in
+        [(&x, "1", "x1"), (&y, "1", "y1"), (&y, r#""1""#, "y-text"), (&y, "9007199254740993", "y-big")]
+    {
+        let (client, body) = (client.clone(), call(id, who));
+        asked.push(tokio::spawn(async move { client.post(body).await }));
+        next(&mut began).await;
+    }
+    for id in ["99", r#""init""#, "9007199254740992", "null", "{}"] {
+        assert_eq!(y.post(cancelled(id)).await.status, 202);
+    }
+    assert_eq!(y.post(cancelled("1")).await.status, 202);
+    assert_eq!(next(&mut ended).await, r#"{"who":"y1"}"#);
+    assert_eq!(y.post(cancelled("1")).await.status, 202, "a second time it means nothing");
+    let answer = asked.remove(1).await.unwrap();
+    assert_eq!((answer.status, &*answer.text), (202, ""), "a cancelled call is not answered");
+    assert!(ended.try_recv().is_err());
+    // The end of a session ends its calls, and nobody else's.
+    assert_eq!(y.send(Method::DELETE, "").await.status, 204);
+    let mut both = [next(&mut ended).await, next(&mut ended).await];
+    both.sort();
+    assert_eq!(both, [r#"{"who":"y-big"}"#, r#"{"who":"y-text"}"#]);
+    assert!(ended.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_no_cancellation_in_a_session_unless_it_is_set_so() {
+    for is_set in [false, true] {
+        let (node, mut began, mut ended) = slow();
+        let served = serve_with(&node, |config| config.cancel_on_disconnect = is_set).await;
+        let client = Client::new(&served).handshake("2025-11-25").await;
+        let (other, body) = (client.clone(), call("1", "x"));
+        let asked = tokio::spawn(async move { other.post(body).await.status });
+        next(&mut began).await;
+        asked.abort();
+        if is_set {
+            next(&mut ended).await;
+        } else {
+            // The call is there to be cancelled.
+            assert_eq!(client.post(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).await.status, 200);
+            assert!(ended.try_recv().is_err());
+            client.post(cancelled("1")).await;
+            next(&mut ended).await;
+        }
+    }
+}
+
+fn reporting() -> Arc<Node> {
+    Node::new(&[same("slow", OPEN)], |_, call, _| async move {
+        let Some(progress) = call.progress else { return result(r#"{"content":[]}"#) };
+        for step in ["0.5", "0.4", "1e400"] {
+            let params =
+                format!(r#"{{"progressToken":7,"progress":{step},"total":18446744073709551616,"x":{{}}}}"#);
+            progress.send(RawProgress(RawValue::from_string(params).unwrap())).await.unwrap();
+        }
+        result("{\n  \"content\": []\r\n}")
+    })
+}
+
+#[tokio::test]
+async fn progress_comes_in_its_order_under_the_clients_own_token_and_before_the_answer() {
+    let served = serve(&reporting()).await;
+    let client = Client::new(&served);
+    for token in ["1", r#""1""#, "9007199254740993", r#""täglich""#] {
+        let params = format!(r#""name":"team__slow","_meta":{{"progressToken":{token}}}"#);
+        let (client, body) = client.modern(r#""id""#, "tools/call", &params);
+        let mut events = Events::new(client.open(Method::POST, body).await);
+        for step in ["0.5", "0.4", "1e400"] {
+            let expected = format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{step},"total":18446744073709551616,"x":{{}}}}}}"#
+            );
+            assert_eq!(events.next().await.unwrap(), expected);
+        }
+        let answer = events.json().await;
+        assert_eq!((&answer["id"], &answer["result"]["content"]), (&json!("id"), &json!([])));
+        assert!(events.next().await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_want_progress_or_cannot_read_it_gets_json() {
+    let served = serve(&reporting()).await;
+    let client = Client::new(&served);
+    let answer = client.call("team__slow", "{}").await;
+    assert_eq!(answer.headers["content-type"], "application/json");
+    let (json_only, body) =
+        client.modern("1", "tools/call", r#""name":"team__slow","_meta":{"progressToken":1}"#);
+    let answer = json_only.with("accept", Some("application/json")).post(body.clone()).await;
+    assert_eq!((answer.status, &answer.headers["content-type"]), (200, &"application/json".parse().unwrap()));
+    let events_only = json_only.with("accept", Some("text/event-stream"));
+    let mut events = Events::new(events_only.open(Method::POST, body).await);
+    assert_eq!(events.json().await["method"], "notifications/progress");
+}
+
+#[tokio::test]
+async fn a_session_gets_progress_and_two_agents_with_the_same_numbers_are_kept_apart() {
+    let (send, streams) = mpsc::unbounded_channel::<(Value, mpsc::Sender<RawProgress>)>();
+    let streams = Arc::new(tokio::sync::Mutex::new(streams));
+    let node = Node::new(&[same("slow", OPEN)], move |_, call, _| {
+        let arguments: Value = serde_json::from_str(call.arguments.unwrap().get()).unwrap();
+        send.send((arguments.clone(), call.progress.unwrap())).unwrap();
+        async move {
+            if arguments["who"] == "x" {
+                return result(r#"{"content":[]}"#);
+            }
+            std::future::pending().await
+        }
+    });
+    let served = serve(&node).await;
+    let (x, y) = (
+        Client::new(&served).handshake("2025-11-25").await,
+        Client::new(&served).handshake("2025-11-25").await,
+    );
+    let call = |who: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"team__slow","arguments":{{"who":"{who}"}},"_meta":{{"progressToken":1}}}}}}"#
+        )
+    };
+    let mut of_y = Events::new(y.open(Method::POST, call("y")).await);
+    let (_, progress) = timeout(SOON, streams.lock().await.recv()).await.unwrap().unwrap();
+    let mut of_x = Events::new(x.open(Method::POST, call("x")).await);
+    assert_eq!(of_x.json().await["result"]["content"], json!([]));
+    assert!(of_x.next().await.is_none());
+    progress
+        .send(RawProgress(RawValue::from_string(r#"{"progressToken":3,"progress":1}"#.into()).unwrap()))
+        .await
+        .unwrap();
+    assert_eq!(of_y.json().await["params"], json!({"progressToken": 1, "progress": 1}));
+    y.post(cancelled("1")).await;
+    assert!(of_y.next().await.is_none(), "a cancelled call's stream ends without an answer");
+}
+
+#[tokio::test]
+async fn a_silent_stream_shows_signs_of_life() {
+    let (node, mut began, _ended) = slow();
+    let served = serve_with(&node, |config| config.keep_alive = Duration::from_millis(20)).await;
+    let (client, body) =
+        Client::new(&served).modern("1", "tools/call", r#""name":"team__slow","_meta":{"progressToken":1}"#);
+    let mut response = client.open(Method::POST, body).await;
+    next(&mut began).await;
+    let chunk = timeout(SOON, response.chunk()).await.unwrap().unwrap().unwrap();
+    assert_eq!(&chunk[..], b":\n\n");
+}

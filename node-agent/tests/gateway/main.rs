@@ -1,0 +1,22 @@
+//! The MCP endpoint over real HTTP, in front of an in-process node; and the bridge in front of it.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    unreachable_pub,
+    reason = "what tests share is test code too"
+)]
+
+mod bad_input;
+mod bridge;
+mod bytes;
+mod calls;
+mod cancel;
+mod changes;
+mod client;
+mod handshake;
+mod limits;
+mod modern;
+mod node;
