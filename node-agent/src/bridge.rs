@@ -18,7 +18,7 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tools::RpcError;
 
-pub use endpoint::Endpoint;
+use endpoint::Endpoint;
 pub use once::{CallOutcome, call, list};
 
 /// Why a node's endpoint cannot be used.
@@ -74,9 +74,19 @@ pub enum Error {
     /// The node, or the tool behind it, answered with a JSON-RPC error.
     #[error("get a result: error {}: {}", .0.code, .0.message)]
     Rpc(RpcError),
+    /// The arguments of a call are no JSON.
+    #[error("read the arguments as JSON")]
+    Arguments(#[source] serde_json::Error),
     /// Standard input or output failed.
     #[error("pass messages on")]
     Stdio(#[source] io::Error),
+}
+
+impl Error {
+    /// Whether nobody listens at the URL.
+    pub const fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Unreachable { .. })
+    }
 }
 
 /// Passes messages between lines and the endpoint, in whichever era the client speaks, until
@@ -85,11 +95,13 @@ pub enum Error {
 /// A node that starts again is waited for, and its client's session is opened again.
 ///
 /// # Errors
-/// Only standard input and output fail; what goes wrong with a message is its answer.
+/// The URL or the token cannot be used at all, or standard input or output failed; what goes wrong
+/// with a message is its answer.
 pub async fn run(
-    endpoint: Endpoint,
+    url: &str,
+    token: &str,
     stdin: impl AsyncRead + Unpin,
     stdout: impl AsyncWrite + Unpin + Send + 'static,
 ) -> Result<(), Error> {
-    relay::run(endpoint, stdin, stdout).await
+    relay::run(Endpoint::new(url, token)?, stdin, stdout).await
 }

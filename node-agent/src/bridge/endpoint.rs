@@ -10,7 +10,6 @@ use tokio::time::Instant;
 
 use super::Error;
 use super::event::Events;
-use crate::gateway::Token;
 use crate::gateway::protocol::BRIDGE_HEADER;
 
 /// For a connection: the node is on this machine, or near.
@@ -24,7 +23,7 @@ const ANSWER_BYTES: usize = 32 << 20;
 
 /// A node's MCP endpoint and the token for it.
 #[derive(Clone, Debug)]
-pub struct Endpoint {
+pub(super) struct Endpoint {
     url: Url,
     authorization: HeaderValue,
     client: Client,
@@ -34,8 +33,8 @@ pub struct Endpoint {
 pub(super) enum Reply {
     /// 202 or 204: nothing to say.
     Nothing,
-    /// A JSON body, and the status it came with.
-    Json(StatusCode, Bytes),
+    /// A JSON body.
+    Json(Bytes),
     /// Events to come.
     Events(Events),
     /// 404 without a method's error: the session is not known.
@@ -47,13 +46,13 @@ impl Endpoint {
     ///
     /// # Errors
     /// The URL is none, or the process has no TLS provider.
-    pub fn new(url: &str, token: &Token) -> Result<Self, Error> {
+    pub(super) fn new(url: &str, token: &str) -> Result<Self, Error> {
         let settings = |reason: &dyn std::fmt::Display| Error::Settings {
             url: url.into(),
             reason: reason.to_string().into(),
         };
         let parsed = Url::parse(url).map_err(|error| settings(&error))?;
-        let mut authorization = HeaderValue::from_str(&format!("Bearer {}", token.reveal()))
+        let mut authorization = HeaderValue::from_str(&format!("Bearer {}", token))
             .map_err(|_| settings(&"the token has characters that no header may have"))?;
         authorization.set_sensitive(true);
         // Redirects and proxies would carry the token elsewhere.
@@ -165,7 +164,7 @@ impl Endpoint {
         if status == StatusCode::NOT_FOUND && !is_method() {
             return Ok(Reply::SessionLost);
         }
-        Ok(Reply::Json(status, body))
+        Ok(Reply::Json(body))
     }
 
     async fn body(&self, mut response: Response) -> Result<Bytes, Error> {

@@ -22,7 +22,15 @@ pub struct CallOutcome {
     pub refusal: Option<Box<str>>,
 }
 
-/// Calls a function by its ID or model name. `on_progress` gets the raw params of each progress message.
+impl CallOutcome {
+    /// The raw result's text.
+    pub fn get(&self) -> &str {
+        self.result.get()
+    }
+}
+
+/// Calls a function by its ID or model name, with raw JSON arguments. `on_progress` gets what the
+/// tool says meanwhile: its message, or else how far it is.
 ///
 /// Dropping the future cancels the call.
 ///
@@ -30,14 +38,16 @@ pub struct CallOutcome {
 /// The node cannot be reached or used, or the tool answered with a JSON-RPC error. A refusal is no
 /// error but an outcome.
 pub async fn call(
-    endpoint: &Endpoint,
+    url: &str,
+    token: &str,
     function: &str,
-    arguments: Option<&RawValue>,
-    mut on_progress: impl FnMut(&RawValue) + Send,
+    arguments: &str,
+    on_progress: &mut (dyn FnMut(&str) + Send),
 ) -> Result<CallOutcome, Error> {
-    let arguments = arguments.map_or("{}", RawValue::get);
+    let endpoint = Endpoint::new(url, token)?;
+    let arguments: &RawValue = serde_json::from_str(arguments).map_err(Error::Arguments)?;
     let params = format!(r#"{{"name":{},"arguments":{arguments},"_meta":{}}}"#, quoted(function), meta(true));
-    let RawResult(result) = ask(endpoint, "tools/call", &params, &mut on_progress).await.map(RawResult)?;
+    let result = ask(&endpoint, "tools/call", &params, on_progress).await?;
     let is_error = RawResult(result.clone()).is_error();
     let refusal = envelope::members(&result)
         .and_then(|members| members.get("_meta"))
@@ -52,14 +62,15 @@ pub async fn call(
 ///
 /// # Errors
 /// As [`call`].
-pub async fn list(endpoint: &Endpoint) -> Result<Vec<Box<RawValue>>, Error> {
+pub async fn list(url: &str, token: &str) -> Result<Vec<Box<RawValue>>, Error> {
+    let endpoint = Endpoint::new(url, token)?;
     let mut entries = Vec::new();
     let mut cursor = None;
     for _ in 0..PAGES {
         let at =
             cursor.map_or_else(String::new, |cursor: String| format!(r#""cursor":{},"#, quoted(&cursor)));
         let params = format!(r#"{{{at}"_meta":{}}}"#, meta(false));
-        let page = ask(endpoint, "tools/list", &params, &mut |_| {}).await?;
+        let page = ask(&endpoint, "tools/list", &params, &mut |_| {}).await?;
         let members = envelope::members(&page).unwrap_or_default();
         let tools = members.get("tools").map(|tools| serde_json::from_str::<Vec<Box<RawValue>>>(tools.get()));
         let Some(Ok(tools)) = tools else { return Err(endpoint.broken("it is no list")) };
@@ -70,6 +81,19 @@ pub async fn list(endpoint: &Endpoint) -> Result<Vec<Box<RawValue>>, Error> {
         }
     }
     Err(endpoint.broken("the list does not end"))
+}
+
+/// What a progress message says.
+fn said(params: &RawValue) -> String {
+    let params = envelope::members(params).unwrap_or_default();
+    if let Some(message) = params.get("message").and_then(envelope::text) {
+        return message.into_owned();
+    }
+    let number = |name| params.get(name).map(RawValue::get);
+    match (number("progress"), number("total")) {
+        (Some(progress), Some(total)) => format!("{progress} of {total}"),
+        (progress, _) => progress.unwrap_or_default().to_owned(),
+    }
 }
 
 fn meta(wants_progress: bool) -> String {
@@ -84,7 +108,7 @@ async fn ask(
     endpoint: &Endpoint,
     method: &str,
     params: &str,
-    on_progress: &mut (dyn FnMut(&RawValue) + Send),
+    on_progress: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Box<RawValue>, Error> {
     let id = Id::from(1);
     let body = envelope::request(&id, method, Some(params));
@@ -94,12 +118,12 @@ async fn ask(
         .ok_or_else(|| endpoint.broken("the request cannot be written"))?;
     let (_, reply) = endpoint.post(headers, body.into()).await?;
     match reply {
-        Reply::Json(_, body) => outcome(endpoint, &String::from_utf8_lossy(&body)),
+        Reply::Json(body) => outcome(endpoint, &String::from_utf8_lossy(&body)),
         Reply::Events(mut events) => {
             while let Some(message) = events.next().await {
                 match envelope::parse_str(&message) {
                     Ok(Message::Notification { method, params: Some(params) }) if method == PROGRESS => {
-                        on_progress(params);
+                        on_progress(&said(params));
                     }
                     Ok(Message::Response { .. }) => return outcome(endpoint, &message),
                     _ => {}

@@ -255,6 +255,12 @@ impl Relay {
     async fn listen(&self, mut session: Arc<Session>) {
         let mut pause = PAUSE.0;
         loop {
+            match self.session.get().await {
+                // Opened again, perhaps by a request that found it lost.
+                Some(current) if current.is_of_the_same_handshake(&session) => session = current,
+                // Another `initialize` of the client's; its stream follows.
+                _ => return,
+            }
             let opened = tokio::select! {
                 () = self.closing.cancelled() => return,
                 opened = self.endpoint.get(session.headers()) => opened,
@@ -280,10 +286,6 @@ impl Relay {
                     return;
                 }
                 Err(_) => {}
-            }
-            if self.session.get().await.is_some_and(|current| !Arc::ptr_eq(&current, &session)) {
-                // Another `initialize`, whose own stream follows.
-                return;
             }
             tokio::select! {
                 () = self.closing.cancelled() => return,

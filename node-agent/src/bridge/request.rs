@@ -34,7 +34,7 @@ pub(super) async fn exchange(
     match reply {
         Reply::Nothing => Ok(Ended::Answered),
         Reply::SessionLost => Ok(Ended::SessionLost),
-        Reply::Json(_, body) => {
+        Reply::Json(body) => {
             send(out, own_answer(endpoint, id, &body)?).await;
             Ok(Ended::Answered)
         }

@@ -26,6 +26,11 @@ pub(super) struct Session {
 pub(super) struct Current(Mutex<Option<Arc<Session>>>);
 
 impl Session {
+    /// Whether it came from the same `initialize` of the client's, so that it stands for the other.
+    pub(super) fn is_of_the_same_handshake(&self, other: &Self) -> bool {
+        std::ptr::eq(self.initialize.as_ptr(), other.initialize.as_ptr())
+    }
+
     pub(super) fn headers(&self) -> http::HeaderMap {
         header::session(self.id.as_deref(), &self.version)
     }
@@ -87,7 +92,7 @@ async fn initialized(
 ) -> Result<(Option<Session>, String), Error> {
     let [newest, ..] = HANDSHAKE;
     let (headers, reply) = endpoint.post(header::session(None, newest), initialize.clone()).await?;
-    let Reply::Json(_, body) = reply else { return Err(endpoint.broken("it is no answer to initialize")) };
+    let Reply::Json(body) = reply else { return Err(endpoint.broken("it is no answer to initialize")) };
     let text = String::from_utf8(body.into()).map_err(|_| endpoint.broken("it is not UTF-8"))?;
     let session = match envelope::parse_str(&text) {
         Ok(Message::Response { outcome: Ok(result), .. }) => {

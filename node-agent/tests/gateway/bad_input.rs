@@ -66,7 +66,8 @@ async fn named_hosts_and_origins_are_let_in() {
 async fn what_is_no_message_is_answered_with_the_place_and_no_id() {
     let (client, _served) = client().await;
     for (body, code) in [
-        ("", -32700),
+        ("", -32600),
+        ("nonsense", -32600),
         ("{", -32700),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping"} x"#, -32700),
         ("\"ping\"", -32600),

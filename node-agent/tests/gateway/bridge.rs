@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use node_agent::bridge::{self, Endpoint};
+use node_agent::bridge;
 use node_agent::gateway::{Config, Gateway, Token, Upstream};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -25,11 +25,11 @@ struct Bridge {
 
 impl Bridge {
     fn start(url: &str, token: &Token) -> Self {
-        let endpoint = Endpoint::new(url, token).unwrap();
+        let (url, token) = (url.to_owned(), token.reveal().to_owned());
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (their_stdin, their_stdout) = split(theirs);
         let (stdout, stdin) = split(ours);
-        let run = tokio::spawn(bridge::run(endpoint, their_stdin, their_stdout));
+        let run = tokio::spawn(async move { bridge::run(&url, &token, their_stdin, their_stdout).await });
         Self { stdin, stdout: BufReader::new(stdout).lines(), run }
     }
 
@@ -198,6 +198,8 @@ async fn a_session_outlives_the_node() {
     seen.sort_by_key(|message| message.get("id").is_some());
     assert_eq!(seen[0]["method"], "notifications/tools/list_changed", "it may have missed some");
     assert_eq!((&seen[1]["id"], seen[1].get("error")), (&json!(7), None));
+    bridge.say(r#"{"jsonrpc":"2.0","id":8,"method":"tools/list"}"#).await;
+    assert_eq!(bridge.json().await["id"], 8);
     node.set(&[same("hello", OPEN)]);
     assert_eq!(bridge.json().await["method"], "notifications/tools/list_changed", "its stream is open again");
     bridge.end().await;
@@ -237,9 +239,9 @@ async fn a_wrong_token_and_a_wrong_url_say_so() {
     let answer = bridge.json().await;
     assert_eq!(answer["id"], 1);
     assert!(answer["error"]["message"].as_str().unwrap().contains("mcp.token"), "{answer}");
-    assert!(Endpoint::new("no url", &served.token).is_err());
-    let elsewhere = Endpoint::new(&served.url.replace("/mcp", "/x"), &served.token).unwrap();
-    let error = bridge::list(&elsewhere).await.unwrap_err();
+    let token = served.token.reveal();
+    assert!(matches!(bridge::list("no url", token).await, Err(bridge::Error::Settings { .. })));
+    let error = bridge::list(&served.url.replace("/mcp", "/x"), token).await.unwrap_err();
     assert!(matches!(error, bridge::Error::Status { status: 404, .. }), "{error}");
 }
 
@@ -247,19 +249,18 @@ async fn a_wrong_token_and_a_wrong_url_say_so() {
 async fn one_call_gives_its_result_progress_and_refusal() {
     let (node, _began, _ended) = slow();
     let served = serve(&node).await;
-    let endpoint = Endpoint::new(&served.url, &served.token).unwrap();
-    let mut progress = Vec::new();
-    let arguments = RawValue::from_string(r#"{"a":1e400}"#.to_owned()).unwrap();
-    let outcome =
-        bridge::call(&endpoint, "team.hello", Some(&arguments), |step| progress.push(step.get().to_owned()))
-            .await
-            .unwrap();
+    let (url, token) = (&*served.url, served.token.reveal());
+    let mut said = Vec::new();
+    let mut progress = |text: &str| said.push(text.to_owned());
+    let outcome = bridge::call(url, token, "team.hello", r#"{"a":1e400}"#, &mut progress).await.unwrap();
     assert!(!outcome.is_error && outcome.refusal.is_none());
-    assert!(outcome.result.get().contains(r#""content":[]"#));
-    assert_eq!(progress, [r#"{"progressToken":1,"progress":1}"#]);
-    let refused = bridge::call(&endpoint, "team.hallo", None, |_| {}).await.unwrap();
+    assert!(outcome.get().contains(r#""content":[]"#));
+    assert_eq!(said, ["1"]);
+    let refused = bridge::call(url, token, "team.hallo", "{}", &mut |_| {}).await.unwrap();
     assert!(refused.is_error);
     assert_eq!(refused.refusal.as_deref(), Some("unknown_function"));
+    let error = bridge::call(url, token, "team.hello", "{", &mut |_| {}).await.unwrap_err();
+    assert!(matches!(error, bridge::Error::Arguments(_)), "{error}");
 }
 
 #[tokio::test]
@@ -267,8 +268,7 @@ async fn one_list_gives_every_page() {
     let names: Vec<&'static str> = (0..7).map(|n| &*Box::leak(format!("f{n}").into_boxed_str())).collect();
     let functions: Vec<Function> = names.iter().map(|name| same(name, OPEN)).collect();
     let served = crate::node::serve_with(&Node::echo(&functions), |config| config.page_entries = 3).await;
-    let endpoint = Endpoint::new(&served.url, &served.token).unwrap();
-    let list = bridge::list(&endpoint).await.unwrap();
+    let list = bridge::list(&served.url, served.token.reveal()).await.unwrap();
     assert_eq!(list.len(), 7);
     assert!(list[6].get().contains(r#""name":"team__f6""#));
 }

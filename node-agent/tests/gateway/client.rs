@@ -6,6 +6,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client as Http, Method, Response};
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use tools::envelope;
 
 use crate::node::Served;
 
@@ -89,8 +90,14 @@ impl Client {
     pub fn modern(&self, id: &str, method: &str, params: &str) -> (Self, String) {
         let body = modern_body(id, method, params);
         let client = self.with("mcp-protocol-version", Some("2026-07-28")).with("mcp-method", Some(method));
-        let name: Option<String> =
-            serde_json::from_str::<Value>(&body).unwrap()["params"]["name"].as_str().map(ToOwned::to_owned);
+        // Not read as a value: some of what is sent no reader of ours can hold.
+        let name = match envelope::parse_str(&body).unwrap() {
+            envelope::Message::Request { params, .. } => envelope::members(params.unwrap())
+                .and_then(|params| params.get("name"))
+                .and_then(envelope::text)
+                .map(std::borrow::Cow::into_owned),
+            _ => None,
+        };
         (client.with("mcp-name", name.as_deref()), body)
     }
 
