@@ -104,7 +104,7 @@ impl Gateway {
             lists: Lists::new(config.page_entries, config.page_bytes),
             limits: Limits::new(&config),
             schemas: Schemas::default(),
-            sessions: Sessions::new(&config, shutdown.clone()),
+            sessions: Sessions::new(&config),
             config,
             address,
             token,

@@ -135,15 +135,12 @@ fn percent_decoded(fragment: &str) -> String {
     while let [byte, tail @ ..] = rest {
         let escape = tail.get(..2).filter(|_| *byte == b'%');
         let decoded = escape.and_then(|digits| std::str::from_utf8(digits).ok());
-        match decoded.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(decoded) => {
-                out.push(decoded);
-                rest = tail.get(2..).unwrap_or_default();
-            }
-            None => {
-                out.push(*byte);
-                rest = tail;
-            }
+        if let Some(decoded) = decoded.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            out.push(decoded);
+            rest = tail.get(2..).unwrap_or_default();
+        } else {
+            out.push(*byte);
+            rest = tail;
         }
     }
     String::from_utf8_lossy(&out).into_owned()

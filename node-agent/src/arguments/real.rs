@@ -55,5 +55,5 @@ fn real<'t>(raw: &'t RawValue, texts: &'t [RealText], is_member_name: bool) -> &
     texts
         .iter()
         .find(|known| known.is_member_name == is_member_name && *known.written == *text)
-        .map_or(raw.get(), |known| &known.real)
+        .map_or_else(|| raw.get(), |known| &known.real)
 }

@@ -22,7 +22,7 @@ const PERSON: &str = r#"{"type":"object","required":["name"],"additionalProperti
 #[test]
 fn the_field_and_what_was_expected_are_named() {
     let rows = [
-        (r#"{}"#, "", "property \"name\" is required"),
+        ("{}", "", "property \"name\" is required"),
         (r#"{"name":7}"#, "/name", "`string` is expected, not 7"),
         (r#"{"name":"x"}"#, "/name", "at least 2 characters are expected, not \"x\""),
         (r#"{"name":"xy","age":-1}"#, "/age", "at least 0 is expected, not -1"),
@@ -30,7 +30,7 @@ fn the_field_and_what_was_expected_are_named() {
         (r#"{"name":"xy","kind":"c"}"#, "/kind", "one of \"a\", \"b\" is expected, not \"c\""),
         (r#"{"name":"xy","tags":["t",{}]}"#, "/tags/1", "`string` is expected, not an object"),
         (r#"{"name":"xy","nick":1}"#, "", "no such property is declared: \"nick\""),
-        (r#"[1]"#, "", "an object is expected"),
+        ("[1]", "", "an object is expected"),
         (r#""text""#, "", "an object is expected"),
     ];
     for (arguments, place, expected) in rows {
@@ -178,7 +178,7 @@ fn annotated_arguments_are_compared_with_their_headers() {
     let missing = judge(&[], r#"{"region":"eu"}"#).unwrap();
     assert_eq!(missing, "header Mcp-Param-Region is missing");
     assert!(judge(&[("mcp-param-region", "us")], r#"{"region":"eu"}"#).unwrap().contains("differs"));
-    assert!(judge(&[("mcp-param-region", "us")], r#"{}"#).unwrap().contains("is not"));
+    assert!(judge(&[("mcp-param-region", "us")], "{}").unwrap().contains("is not"));
     assert!(
         judge(&[("mcp-param-region", "=?base64?%?=")], r#"{"region":"eu"}"#).unwrap().contains("characters")
     );

@@ -52,7 +52,7 @@ impl Endpoint {
             reason: reason.to_string().into(),
         };
         let parsed = Url::parse(url).map_err(|error| settings(&error))?;
-        let mut authorization = HeaderValue::from_str(&format!("Bearer {}", token))
+        let mut authorization = HeaderValue::from_str(&format!("Bearer {token}"))
             .map_err(|_| settings(&"the token has characters that no header may have"))?;
         authorization.set_sensitive(true);
         // Redirects and proxies would carry the token elsewhere.

@@ -79,7 +79,8 @@ pub(super) async fn run(
     relay.end().await;
     drop(relay);
     let written = writer.await.unwrap_or(Ok(()));
-    read.and(written.map_err(Error::Stdio))
+    read?;
+    written.map_err(Error::Stdio)
 }
 
 impl Relay {
@@ -96,7 +97,7 @@ impl Relay {
                 None => self.start_in_session(id, body).await,
             },
             Ok(Message::Notification { method, params }) if method == CANCELLED => {
-                self.cancel(params, body).await
+                self.cancel(params, body).await;
             }
             Ok(Message::Notification { method, .. }) => self.notify(&method, body).await,
             // Nothing was asked of the client.
@@ -201,7 +202,7 @@ impl Relay {
                 Ended::BrokeOff => return Err(self.endpoint.broken("it broke off")),
                 // It did not run, so it may be sent again.
                 Ended::SessionLost => {
-                    session = self.session.reopen(&self.endpoint, &session, &self.out).await?
+                    session = self.session.reopen(&self.endpoint, &session, &self.out).await?;
                 }
             }
         }

@@ -83,12 +83,7 @@ fn code(error: &RawValue) -> Option<i64> {
 
 /// The answer to a request that came to none.
 pub(super) fn failure(id: &Id, error: &Error) -> String {
-    let mut sentence = format!("failed to {error}");
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        sentence.push_str(&format!(": {error}"));
-        source = error.source();
-    }
+    let sentence = format!("failed to {}", crate::sentence(error));
     envelope::failure(Some(id), &envelope::error_object(INTERNAL, &domain::visible::make_visible(&sentence)))
 }
 

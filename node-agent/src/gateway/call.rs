@@ -134,9 +134,7 @@ async fn attempt(
         match outcome {
             Ok(RawResult(result)) => {
                 let marked = mark::result(&asked.id, &result, &slot, hash, asked.era);
-                return marked.ok_or_else(|| {
-                    failed(&slot, "read its answer: the result is no object".to_owned(), true)
-                });
+                return marked.ok_or_else(|| failed(&slot, "read its answer: the result is no object", true));
             }
             Err(CallError::Refused(denial)) => {
                 admissions += 1;
@@ -148,7 +146,7 @@ async fn attempt(
                 repeated = true;
                 admit::relist(shared, &asked.name).await;
             }
-            Err(CallError::Failed(error)) => return Err(fault(shared, slot, error)),
+            Err(CallError::Failed(error)) => return Err(fault(shared, slot, &error)),
         }
     }
 }
@@ -185,8 +183,8 @@ fn stop(shared: &Shared, name: &str, denial: &Denial) -> Stop {
 }
 
 /// What went wrong at the tool: with the code of a refusal where one says the same.
-fn fault(shared: &Shared, slot: Arc<Slot>, error: tools::Error) -> Stop {
-    let code = match &error {
+fn fault(shared: &Shared, slot: Arc<Slot>, error: &tools::Error) -> Stop {
+    let code = match error {
         tools::Error::Rpc(error) => return Stop::Error(error.raw.clone()),
         tools::Error::TimedOut { .. } => {
             let limit_ms = u64::try_from(shared.config.call_deadline.as_millis()).unwrap_or(u64::MAX);
@@ -198,29 +196,17 @@ fn fault(shared: &Shared, slot: Arc<Slot>, error: tools::Error) -> Stop {
         tools::Error::Address { .. } => Code::Address,
         tools::Error::Redirected { .. } => Code::Redirected,
         tools::Error::Unauthorized { .. } => Code::SecretUnavailable,
-        _ => return failed(&slot, chain(&error), error.may_have_run()),
+        _ => return failed(&slot, &crate::sentence(error), error.may_have_run()),
     };
-    let sentence = format!("`{}` was not called: failed to {}.", slot.id, chain(&error));
+    let sentence = format!("`{}` was not called: failed to {}.", slot.id, crate::sentence(error));
     Stop::Refused(Arc::new(Refusal::new(code, sentence)), Some(slot))
 }
 
-fn failed(slot: &Arc<Slot>, reason: String, may_have_run: bool) -> Stop {
+fn failed(slot: &Arc<Slot>, reason: &str, may_have_run: bool) -> Stop {
     let known =
         if may_have_run { " Whether it had done its work is not known." } else { " Nothing was done." };
     let sentence = format!("`{}` gave no result: failed to {reason}.{known}", slot.id);
     Stop::Failed { sentence, may_have_run, slot: Arc::clone(slot) }
-}
-
-/// The error and its sources, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
 }
 
 fn count(limit: usize) -> u64 {

@@ -57,9 +57,18 @@ pub(super) async fn tools(
     if era == Era::Modern {
         // What is not the list yet is not to be kept.
         let ttl_ms = if list.revision == 0 { 0 } else { shared.config.list_ttl.as_millis() };
-        out.push_str(&format!(
-            r#","resultType":"complete","ttlMs":{ttl_ms},"cacheScope":"private","_meta":{{"{SERVER_KEY}":{SERVER_INFO}}}"#
-        ));
+        let ttl_ms = ttl_ms.to_string();
+        for part in [
+            r#","resultType":"complete","cacheScope":"private","ttlMs":"#,
+            &ttl_ms,
+            r#","_meta":{""#,
+            SERVER_KEY,
+            "\":",
+            SERVER_INFO,
+            "}",
+        ] {
+            out.push_str(part);
+        }
     }
     out.push_str("}}");
     out

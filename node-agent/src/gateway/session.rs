@@ -17,7 +17,7 @@ use super::{Config, Shared};
 /// Locks that sessions share; a handful keeps two calls from meeting at one.
 const SHARDS: usize = 16;
 /// Between two looks for unused sessions.
-const SWEEP: Duration = Duration::from_secs(60);
+const SWEEP: Duration = Duration::from_mins(1);
 
 /// All sessions, by their id.
 pub(super) struct Sessions {
@@ -26,7 +26,6 @@ pub(super) struct Sessions {
     most: usize,
     idle: Duration,
     started: Instant,
-    shutdown: CancellationToken,
 }
 
 /// One client's session.
@@ -36,7 +35,7 @@ pub(super) struct Session {
     pub(super) version: &'static str,
     /// Revision of the list that its client was served last; 0 for none.
     pub(super) listed: AtomicU64,
-    /// Cancelled when it ends; its calls and streams hang on it.
+    /// Cancelled when it ends; its calls and streams hang on it. When the node stops, calls may end.
     pub(super) ended: CancellationToken,
     /// Rises with each stream that is opened: the newest takes the place of the one before.
     pub(super) stream: watch::Sender<u64>,
@@ -49,14 +48,13 @@ pub(super) struct Session {
 }
 
 impl Sessions {
-    pub(super) fn new(config: &Config, shutdown: CancellationToken) -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         Self {
             shards: Default::default(),
             count: AtomicUsize::new(0),
             most: config.sessions,
             idle: config.session_idle,
             started: Instant::now(),
-            shutdown,
         }
     }
 
@@ -69,7 +67,7 @@ impl Sessions {
             id: hex::encode(rand::random::<[u8; 16]>()).into(),
             version,
             listed: AtomicU64::new(0),
-            ended: self.shutdown.child_token(),
+            ended: CancellationToken::new(),
             stream: watch::Sender::new(0),
             calls: Mutex::default(),
             next_call: AtomicU64::new(0),
@@ -203,10 +201,12 @@ impl Drop for Use {
 
 /// Ends unused sessions from time to time.
 pub(super) async fn sweep(shared: Arc<Shared>) {
+    // Often enough for a short setting, and never all the time.
+    let pause = SWEEP.min(shared.config.session_idle).max(Duration::from_millis(10));
     loop {
         tokio::select! {
             () = shared.shutdown.cancelled() => return,
-            () = tokio::time::sleep(SWEEP.min(shared.config.session_idle)) => shared.sessions.sweep(),
+            () = tokio::time::sleep(pause) => shared.sessions.sweep(),
         }
     }
 }

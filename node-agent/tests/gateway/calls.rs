@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use domain::guard::view::{PluginState, RunState, SetState};
+use domain::guard::view::{PluginState, RunState, SetState, View};
 use domain::listing::RealText;
 use domain::refusal::{Code, Refusal};
 use serde_json::json;
@@ -11,6 +11,9 @@ use tools::CallError;
 
 use crate::client::Client;
 use crate::node::{Function, Node, OPEN, now, result, same, serve, serve_with, tool, version};
+
+/// What happens to a node.
+type Change = Box<dyn Fn(&mut View)>;
 
 fn counted(functions: &[Function]) -> (Arc<Node>, Arc<AtomicUsize>) {
     let calls = Arc::new(AtomicUsize::new(0));
@@ -76,7 +79,6 @@ async fn each_reason_of_a_tool_or_of_the_node_reaches_the_model() {
     .await;
     let client = Client::new(&served);
     let edge = node.view.lock().unwrap().edge.clone();
-    type Change = Box<dyn Fn(&mut domain::guard::view::View)>;
     let rows: Vec<(&str, Change)> = vec![
         (
             "no_plugin_set",
@@ -140,9 +142,8 @@ async fn each_reason_of_a_tool_or_of_the_node_reaches_the_model() {
 async fn a_call_waits_for_the_set_and_for_a_new_list() {
     let (node, calls) = counted(&functions());
     let served = serve(&node).await;
-    type Change = fn(&mut domain::guard::view::View);
-    let closed: Change = |view| view.set = SetState::Waiting { server: "cp".into(), since: now() };
-    let relisting: Change = |view| tool(view, |tool| tool.relisting = Some(now()));
+    let closed: fn(&mut View) = |view| view.set = SetState::Waiting { server: "cp".into(), since: now() };
+    let relisting: fn(&mut View) = |view| tool(view, |tool| tool.relisting = Some(now()));
     for wait in [closed, relisting] {
         node.change(wait);
         let client = Client::new(&served);

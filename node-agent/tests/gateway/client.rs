@@ -162,7 +162,7 @@ impl Events {
         loop {
             if let Some((event, rest)) = self.buffer.split_once("\n\n") {
                 let data = event.lines().find_map(|line| line.strip_prefix("data: ")).map(ToOwned::to_owned);
-                self.buffer = rest.to_owned();
+                self.buffer = rest.into();
                 match data {
                     Some(data) => return Some(data),
                     None => continue,

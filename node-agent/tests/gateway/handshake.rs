@@ -131,12 +131,12 @@ async fn sessions_are_bounded_and_the_one_unused_for_longest_makes_room() {
     let second = client.handshake("2025-11-25").await;
     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     assert_eq!(first.post(PING).await.status, 200);
-    let _third = client.handshake("2025-11-25").await;
+    let third = client.handshake("2025-11-25").await;
     assert_eq!(second.post(PING).await.status, 404);
     // Those in use make no room.
     let stream = |client: &Client| client.with("accept", Some("text/event-stream"));
     let _one = Events::new(stream(&first).open(Method::GET, "").await);
-    let _two = Events::new(stream(&_third).open(Method::GET, "").await);
+    let _two = Events::new(stream(&third).open(Method::GET, "").await);
     let answer = client.post(initialize("2025-11-25")).await;
     assert_eq!(answer.status, 503);
     assert!(answer.text.contains("gateway.sessions"));

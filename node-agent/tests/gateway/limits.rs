@@ -136,13 +136,22 @@ async fn streams_are_bounded() {
 }
 
 #[tokio::test]
-async fn stopping_lets_calls_under_way_finish() {
+async fn stopping_lets_calls_under_way_finish_in_both_eras() {
     let (node, began, go) = held();
     let served = serve_with(&node, |_| {}).await;
-    let asked = call(&Client::new(&served));
-    began.acquire().await.unwrap().forget();
+    let client = Client::new(&served);
+    let session = client.handshake("2025-11-25").await;
+    let modern = call(&client);
+    let old = tokio::spawn(async move {
+        session
+            .post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"team__f","arguments":{}}}"#)
+            .await
+    });
+    began.acquire_many(2).await.unwrap().forget();
     let stopping = tokio::spawn(served.gateway.stop());
-    go.add_permits(1);
-    assert_eq!(asked.await.unwrap().json()["result"].get("isError"), None);
+    go.add_permits(2);
+    for asked in [modern, old] {
+        assert_eq!(asked.await.unwrap().json()["result"]["content"], serde_json::json!([]));
+    }
     stopping.await.unwrap();
 }

@@ -5,6 +5,9 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::unwrap_in_result,
+    clippy::unnecessary_wraps,
+    clippy::result_large_err,
     unreachable_pub,
     reason = "what tests share is test code too"
 )]
