@@ -25,6 +25,7 @@ use domain::id::{EdgeName, NodeId};
 use domain::plugin_set::{Part, Position, Scope};
 use domain::time::Timestamp;
 use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 pub use part::{EncodedPart, FRESH_MS};
@@ -131,6 +132,8 @@ impl Fleet {
     pub async fn run(&self, stop: CancellationToken) {
         let mut wakes = self.inner.store.wakes();
         let mut flush = tokio::time::interval(FLUSH_EVERY);
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut pass: u32 = 0;
         loop {
             tokio::select! {
@@ -140,8 +143,11 @@ impl Fleet {
                         break;
                     }
                 }
-                () = tokio::time::sleep(LOOK_EVERY) => pass = pass.wrapping_add(1),
-                _ = flush.tick() => self.flush().await,
+                _ = look.tick() => pass = pass.wrapping_add(1),
+                _ = flush.tick() => {
+                    self.flush().await;
+                    continue;
+                }
             }
             let grants_too = pass.is_multiple_of(GRANTS_EACH);
             if let Err(error) = self.look(grants_too).await {

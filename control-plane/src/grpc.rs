@@ -63,4 +63,15 @@ pub fn routes(context: &Arc<Context>) -> axum::Router {
         .add_service(service::FleetService::new(Arc::clone(context)))
         .into_axum_router()
         .merge(bundle::route(Arc::clone(context)))
+        .fallback(nothing_here)
+}
+
+/// What is no method and no bundle, said in the caller's own protocol.
+async fn nothing_here(request: axum::extract::Request) -> axum::response::Response {
+    if door::is_grpc(request.headers()) {
+        return tonic::Status::unimplemented("no such method").into_http();
+    }
+    let mut response = axum::response::Response::default();
+    *response.status_mut() = http::StatusCode::NOT_FOUND;
+    response
 }

@@ -49,9 +49,9 @@ async fn main() -> anyhow::Result<()> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if settings.log_json {
-        logs.json().init()
+        logs.json().init();
     } else {
-        logs.init()
+        logs.init();
     }
 
     let server = Server::start(Config {

@@ -6,8 +6,6 @@
 mod assemble;
 mod chain;
 mod folder;
-#[cfg(test)]
-mod tests;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

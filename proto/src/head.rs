@@ -7,9 +7,12 @@
 
 use domain::digest::Digest;
 use domain::plugin_set::Head;
-use ed25519_dalek::{Signature, VerifyingKey};
 use prost::Message as _;
+use x509_parser::asn1_rs::BitString;
+use x509_parser::oid_registry::OID_SIG_ED25519;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
+use x509_parser::verify::verify_signature;
+use x509_parser::x509::AlgorithmIdentifier;
 
 use crate::{convert, identity, v1};
 
@@ -118,11 +121,7 @@ pub fn verify<A: AsRef<[u8]>>(
     if uris.as_slice() != [expected.as_str()] {
         return Err(Error::Purpose { got: uris.join(" "), expected });
     }
-    let key: [u8; 32] =
-        signer.public_key().subject_public_key.data.as_ref().try_into().map_err(|_| Error::Signature)?;
-    let key = VerifyingKey::from_bytes(&key).map_err(|_| Error::Signature)?;
-    let signature = Signature::from_slice(&signed.signature).map_err(|_| Error::Signature)?;
-    key.verify_strict(&signed.statement, &signature).map_err(|_| Error::Signature)?;
+    is_signed(&signer, signed)?;
     let wire = v1::HeadStatement::decode(signed.statement.as_slice())
         .map_err(|source| Error::Statement(convert::Error::Decode { message: "HeadStatement", source }))?;
     let head = Head::try_from(wire).map_err(Error::Statement)?;
@@ -130,6 +129,15 @@ pub fn verify<A: AsRef<[u8]>>(
         return Err(Error::Fleet { got: head.fleet.as_ref().to_owned(), expected: fleet.to_owned() });
     }
     in_force(&signer, head)
+}
+
+/// By `ring`, as certificates are: the signer's key was certified, so no stricter rule is needed for
+/// which keys count.
+fn is_signed(signer: &X509Certificate<'_>, signed: &v1::SignedHead) -> Result<(), Error> {
+    let algorithm = AlgorithmIdentifier::new(OID_SIG_ED25519, None);
+    let signature = BitString::new(0, &signed.signature);
+    verify_signature(signer.public_key(), &algorithm, &signature, &signed.statement)
+        .map_err(|_| Error::Signature)
 }
 
 fn in_force(signer: &X509Certificate<'_>, head: Head) -> Result<Head, Error> {

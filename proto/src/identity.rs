@@ -8,6 +8,10 @@ use std::sync::Arc;
 
 use domain::id::{EdgeName, NodeId};
 
+/// The name under which the control plane's node port is verified, at whatever address it is reached:
+/// each of its certificates carries it, so that nodes need not know which names an address has.
+pub const SERVER_NAME: &str = "control-plane.pintle";
+
 /// Which node a certificate names (SPIFFE ID, one path per node).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeIdentity {

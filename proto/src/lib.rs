@@ -15,6 +15,7 @@ pub mod join_string;
     missing_docs,
     unused_qualifications,
     clippy::pedantic,
+    clippy::allow_attributes_without_reason,
     reason = "generated code; the protocol file carries the documentation"
 )]
 pub mod v1 {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use proto::identity::NodeIdentity;
 use rustls_pki_types::CertificateDer;
 
@@ -51,8 +51,7 @@ pub(super) fn refuse<B>(peer: &Peer, request: &http::Request<B>) -> Option<Respo
         return None;
     }
     let mut response = Response::new(Body::empty());
-    let is_grpc = |kind: &HeaderValue| kind.as_bytes().starts_with(b"application/grpc");
-    if request.headers().get(header::CONTENT_TYPE).is_some_and(is_grpc) {
+    if is_grpc(request.headers()) {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
         headers.insert("grpc-status", HeaderValue::from_static(UNAUTHENTICATED));
@@ -62,4 +61,9 @@ pub(super) fn refuse<B>(peer: &Peer, request: &http::Request<B>) -> Option<Respo
         *response.status_mut() = StatusCode::UNAUTHORIZED;
     }
     Some(response)
+}
+
+/// Whether the caller speaks gRPC and would read a plain HTTP status as a fault of the transport.
+pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }

@@ -141,6 +141,8 @@ impl Service {
     }
 
     async fn handshake(&self, tcp: TcpStream) -> Option<tokio_rustls::server::TlsStream<TcpStream>> {
+        // Whoever says nothing takes nobody's turn.
+        tokio::time::timeout(HANDSHAKE_WITHIN, tcp.readable()).await.ok()?.ok()?;
         let _admitted = self.handshakes.acquire().await.ok()?;
         match tokio::time::timeout(HANDSHAKE_WITHIN, self.acceptor.accept(tcp)).await {
             Ok(Ok(tls)) => Some(tls),

@@ -5,6 +5,7 @@
 //! that of 30-nodes, 2: a Welcome that confirms what is current, then the other parts in order, one
 //! outstanding message for each part, a newer one in place of the one that waits.
 
+mod bodies;
 mod hello;
 mod reports;
 #[cfg(test)]
@@ -31,10 +32,6 @@ use watch::Watch;
 /// How often a node says that it lives. 10,000 nodes then say so 670 times a second, and a lost
 /// acknowledgement heals within it.
 pub(super) const HEARTBEAT_MS: u32 = 15_000;
-
-/// Most bytes of bodies in one message: several make up a longer answer, so that nothing else waits
-/// long behind it.
-const BODIES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The protocol that this server speaks.
 const PROTOCOL: u32 = 1;
@@ -174,6 +171,8 @@ pub(super) struct Session {
     watch: Watch,
     /// The digest of the status that is noted or being noted.
     status: Option<Digest>,
+    /// Bodies that were found for a Need whose texts are still being read.
+    answer: Vec<Bytes>,
     wall: Timestamp,
     out: VecDeque<Output>,
 }
@@ -190,6 +189,7 @@ impl Session {
             reports: Reports::default(),
             watch: Watch::new(now),
             status: None,
+            answer: Vec::new(),
             wall: Timestamp::default(),
             out: VecDeque::new(),
         }
@@ -223,12 +223,16 @@ impl Session {
                 self.push(now);
             }
             Input::Admitted { session, epoch, fleet_size } => {
-                self.admitted(now, (session, epoch, fleet_size))
+                self.admitted(now, (session, epoch, fleet_size));
             }
             Input::Reloaded(set) => self.reloaded(now, set),
             Input::Recorded(report, outcome) => self.recorded(now, &report, outcome),
             Input::Stored => self.record_waiting(now),
-            Input::Texts(texts) => self.send_bodies(texts),
+            Input::Texts(texts) => {
+                let mut bodies = std::mem::take(&mut self.answer);
+                bodies.extend(texts);
+                self.send_bodies(bodies);
+            }
             Input::StatusNoted(true) | Input::Tick => {}
             Input::StatusNoted(false) => self.status = None,
             Input::Failed => self.goodbye("refused", "the control plane cannot answer now", 1_000),
@@ -296,37 +300,6 @@ impl Session {
         self.out.push_back(Output::Refused(refused));
     }
 
-    fn need(&mut self, digests: Vec<Digest>) {
-        let found =
-            |digest: &Digest| self.set.parts().find_map(|part| part.content.bodies.get(digest)).cloned();
-        let (mut bodies, mut texts) = (Vec::new(), Vec::new());
-        for digest in digests {
-            match found(&digest) {
-                Some(body) => bodies.push(body),
-                None => texts.push(digest),
-            }
-        }
-        self.send_bodies(bodies);
-        if !texts.is_empty() {
-            self.perform(Effect::Texts(texts));
-        }
-    }
-
-    fn send_bodies(&mut self, bodies: Vec<Bytes>) {
-        let (mut batch, mut size) = (Vec::new(), 0_usize);
-        for body in bodies {
-            if size + body.len() > BODIES_BYTES_MAX && !batch.is_empty() {
-                size = 0;
-                self.send(Message::Bodies(v1::Bodies { bodies: std::mem::take(&mut batch) }));
-            }
-            size += body.len();
-            batch.push(body);
-        }
-        if !batch.is_empty() {
-            self.send(Message::Bodies(v1::Bodies { bodies: batch }));
-        }
-    }
-
     fn note_status(&mut self, status: Status) {
         let digest = status.digest();
         if self.status != Some(digest) {
@@ -388,9 +361,6 @@ pub(super) fn encode(message: Message) -> Bytes {
     v1::ServerMessage { message: Some(message) }.encode_to_vec().into()
 }
 
-const fn fresh_ms() -> u32 {
-    // A day in milliseconds fits into 32 bits many times over.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the constant is 86,400,000")]
-    let millis = FRESH_MS as u32;
-    millis
+fn fresh_ms() -> u32 {
+    u32::try_from(FRESH_MS).unwrap_or(u32::MAX)
 }

@@ -277,7 +277,7 @@ impl Stream {
                     let wanted = lock(&asked).clone();
                     match store(&context, &record, &wanted, &texts).await {
                         Ok(missing) => {
-                            lock(&asked).retain(|hash| !wanted.contains(hash) || missing.contains(hash))
+                            lock(&asked).retain(|hash| !wanted.contains(hash) || missing.contains(hash));
                         }
                         Err(error) => {
                             tracing::warn!(error = %Chain(&error), node.id = %node, "listing texts could not be kept");
@@ -289,11 +289,13 @@ impl Stream {
             Effect::Texts(digests) => {
                 let edge = Arc::clone(&self.registration.edge);
                 Box::pin(async move {
-                    let texts = context.fleet.texts(&edge, &digests).await.unwrap_or_else(|error| {
-                        tracing::error!(error = %Chain(&error), "listing texts could not be read");
-                        Vec::new()
-                    });
-                    Input::Texts(texts)
+                    match context.fleet.texts(&edge, &digests).await {
+                        Ok(texts) => Input::Texts(texts),
+                        Err(error) => {
+                            tracing::error!(error = %Chain(&error), "listing texts could not be read");
+                            Input::Failed
+                        }
+                    }
                 })
             }
             Effect::NoteStatus(status) => Box::pin(async move {

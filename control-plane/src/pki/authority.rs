@@ -160,15 +160,21 @@ impl Authority {
         self.sign(&params, &request.key, whose)
     }
 
-    /// A certificate for the node port, for TLS servers only.
+    /// A certificate for the node port, for TLS servers only. It carries [`SERVER_NAME`] and the
+    /// `hosts` (names or IP addresses) at which the port is reached.
     ///
     /// # Errors
     /// [`Error::Issue`].
-    pub fn issue_server(&self, key: &KeyPair) -> Result<CertificateDer<'static>, Error> {
+    pub fn issue_server(&self, key: &KeyPair, hosts: &[String]) -> Result<CertificateDer<'static>, Error> {
         let whose = "the node port".to_owned();
-        let name = SERVER_NAME.try_into().map_err(|source| Error::Issue { whose: whose.clone(), source })?;
-        let usage = ExtendedKeyUsagePurpose::ServerAuth;
-        let mut params = leaf(SERVER_NAME, vec![SanType::DnsName(name)], usage);
+        let name = |host: &str| match host.parse() {
+            Ok(address) => Ok(SanType::IpAddress(address)),
+            Err(_) => host.try_into().map(SanType::DnsName),
+        };
+        let hosts = hosts.iter().map(String::as_str);
+        let names = std::iter::once(SERVER_NAME).chain(hosts).map(name).collect::<Result<_, _>>();
+        let names = names.map_err(|source| Error::Issue { whose: whose.clone(), source })?;
+        let mut params = leaf(SERVER_NAME, names, ExtendedKeyUsagePurpose::ServerAuth);
         span(&mut params, BACKDATED_MINUTES, SERVER_CERTIFICATE_DAYS);
         self.sign(&params, key, whose)
     }

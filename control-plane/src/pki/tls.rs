@@ -13,16 +13,19 @@ use super::{Authority, Error};
 
 /// The node port's key and certificate; the next handshake shows what was put in last.
 #[derive(Debug)]
-pub struct ServerKey(ArcSwap<CertifiedKey>);
+pub struct ServerKey {
+    key: ArcSwap<CertifiedKey>,
+    hosts: Vec<String>,
+}
 
 impl ServerKey {
     /// A new key with a new certificate, followed by the authority's: a joining node knows only that
-    /// one's hash.
+    /// one's hash. `hosts` are where the port is reached.
     ///
     /// # Errors
     /// No certificate, or a key that TLS does not take.
-    pub fn new(authority: &Authority) -> Result<Self, Error> {
-        Ok(Self(ArcSwap::from_pointee(certified(authority)?)))
+    pub fn new(authority: &Authority, hosts: Vec<String>) -> Result<Self, Error> {
+        Ok(Self { key: ArcSwap::from_pointee(certified(authority, &hosts)?), hosts })
     }
 
     /// Replaces key and certificate for connections that are made from now on.
@@ -30,14 +33,14 @@ impl ServerKey {
     /// # Errors
     /// As [`ServerKey::new`]; the old one stays.
     pub fn renew(&self, authority: &Authority) -> Result<(), Error> {
-        self.0.store(Arc::new(certified(authority)?));
+        self.key.store(Arc::new(certified(authority, &self.hosts)?));
         Ok(())
     }
 }
 
 impl ResolvesServerCert for ServerKey {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.load_full())
+        Some(self.key.load_full())
     }
 }
 
@@ -65,10 +68,10 @@ pub fn server_config(key: Arc<ServerKey>, authority: &Authority) -> Result<Serve
     Ok(config)
 }
 
-fn certified(authority: &Authority) -> Result<CertifiedKey, Error> {
+fn certified(authority: &Authority, hosts: &[String]) -> Result<CertifiedKey, Error> {
     let issue = |source| Error::Issue { whose: "the node port".to_owned(), source };
     let key = KeyPair::generate().map_err(issue)?;
-    let certificate = authority.issue_server(&key)?;
+    let certificate = authority.issue_server(&key, hosts)?;
     let der = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let signing = rustls::crypto::ring::sign::any_supported_type(&der).map_err(Error::Tls)?;
     Ok(CertifiedKey::new(vec![certificate, authority.certificate().clone()], signing))

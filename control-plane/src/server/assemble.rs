@@ -27,7 +27,7 @@ use crate::store::{self, Blobs, Store, meta};
 const BACKLOG: u32 = 4_096;
 
 /// How often the node port's certificate is made anew, long before it ends.
-const RENEW_EVERY: Duration = Duration::from_secs(24 * 3_600);
+const RENEW_EVERY: Duration = Duration::from_hours(24);
 
 pub(super) async fn start(config: Config) -> Result<Server, Error> {
     let folder = DataFolder::open(&config.data)?;
@@ -69,7 +69,7 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
         clock: Clock::new(now),
     });
     let (stop_people, stop_nodes) = (CancellationToken::new(), CancellationToken::new());
-    let server_key = Arc::new(ServerKey::new(&authority)?);
+    let server_key = Arc::new(ServerKey::new(&authority, hosts(&advertised, node_address))?);
     let tls = Arc::new(server_config(Arc::clone(&server_key), &authority)?);
     let node_port = grpc::serve(
         nodes,
@@ -78,13 +78,9 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
         grpc::routes(&context),
         stop_nodes.clone(),
     );
-    let fan_out = {
-        let (fleet, stop) = (fleet.clone(), stop_nodes.clone());
-        async move { fleet.run(stop).await }
-    };
     let tasks = vec![
         ("node port", tokio::spawn(node_port)),
-        ("fan-out", tokio::spawn(fan_out)),
+        ("fan-out", tokio::spawn(fan_out(fleet.clone(), stop_nodes.clone()))),
         ("certificate", tokio::spawn(renew(server_key, Arc::clone(&authority), stop_nodes.clone()))),
         ("people's port", tokio::spawn(serve_people(people, people_routes, stop_people.clone()))),
     ];
@@ -116,6 +112,21 @@ async fn open_authority(config: &Config, store: &Store, by: &By, fleet: &str) ->
     Ok(authority)
 }
 
+/// Where the node port is reached: at the advertised host, on loopback, and where it listens if that
+/// is one address.
+fn hosts(advertised: &str, listens: SocketAddr) -> Vec<String> {
+    let mut hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    if !listens.ip().is_unspecified() {
+        hosts.push(listens.ip().to_string());
+    }
+    if let Some((host, _)) = advertised.rsplit_once(':') {
+        hosts.push(host.trim_start_matches('[').trim_end_matches(']').to_owned());
+    }
+    hosts.sort_unstable();
+    hosts.dedup();
+    hosts
+}
+
 /// SHA-256 of the key that the fleet is bound to, if it is.
 async fn bound_authority(store: &Store) -> Result<Option<String>, store::Error> {
     let mut tx = store.read().await?;
@@ -145,6 +156,18 @@ fn local(listener: &TcpListener, whom: &'static str, address: SocketAddr) -> Res
     listener.local_addr().map_err(|source| Error::Listen { whom, address, source })
 }
 
+/// Runs the fan-out until the server stops. Without it no change would reach a node, so a panic in
+/// it is logged and it begins anew: it keeps nothing between two looks that the database does not.
+async fn fan_out(fleet: Fleet, stop: CancellationToken) {
+    while !stop.is_cancelled() {
+        let (fleet, until) = (fleet.clone(), stop.clone());
+        let ended = tokio::spawn(async move { fleet.run(until).await }).await;
+        if let Err(error) = ended {
+            tracing::error!(%error, "the fan-out broke off and begins anew");
+        }
+    }
+}
+
 async fn serve_people(listener: TcpListener, routes: axum::Router, stop: CancellationToken) {
     let served =
         axum::serve(listener, routes).with_graceful_shutdown(async move { stop.cancelled().await }).await;
@@ -153,6 +176,7 @@ async fn serve_people(listener: TcpListener, routes: axum::Router, stop: Cancell
     }
 }
 
+/// Renews the node port's certificate.
 async fn renew(key: Arc<ServerKey>, authority: Arc<Authority>, stop: CancellationToken) {
     loop {
         tokio::select! {
@@ -169,4 +193,18 @@ async fn renew(key: Arc<ServerKey>, authority: Arc<Authority>, stop: Cancellatio
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_node_ports_certificate_is_for_every_place_where_it_is_reached() {
+        let listens = SocketAddr::from(([0, 0, 0, 0], 7401));
+        assert_eq!(hosts("fleet.example:443", listens), ["127.0.0.1", "::1", "fleet.example", "localhost"]);
+        assert_eq!(hosts("[2001:db8::7]:7401", listens), ["127.0.0.1", "2001:db8::7", "::1", "localhost"]);
+        let one = SocketAddr::from(([10, 0, 0, 7], 7401));
+        assert_eq!(hosts("10.0.0.7:7401", one), ["10.0.0.7", "127.0.0.1", "::1", "localhost"]);
+    }
 }

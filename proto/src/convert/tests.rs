@@ -28,9 +28,10 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// Changes one field of a good message and expects a fault that names it.
-fn names<W: Clone, T: std::fmt::Debug>(good: &W, rows: &[(&str, fn(&mut W))])
+fn names<W, T>(good: &W, rows: &[(&str, fn(&mut W))])
 where
-    T: TryFrom<W, Error = Error>,
+    W: Clone,
+    T: TryFrom<W, Error = Error> + std::fmt::Debug,
 {
     T::try_from(good.clone()).expect("the good message is taken");
     for (field, spoil) in rows {

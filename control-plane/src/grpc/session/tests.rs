@@ -216,7 +216,8 @@ fn an_older_part_another_scopes_and_a_forged_newer_one_are_all_sent_anew() {
         signed.signature[0] ^= 1;
         (part, signed)
     };
-    let rows: [(&str, &dyn Fn(&Stream) -> (Part, v1::SignedHead)); 5] = [
+    type Holding<'a> = &'a dyn Fn(&Stream) -> (Part, v1::SignedHead);
+    let rows: [(&str, Holding<'_>); 5] = [
         ("older", &older),
         ("foreign", &foreign),
         ("other part", &other_part),
@@ -382,7 +383,7 @@ fn said(report: Report) -> Input {
 fn a_report_is_acknowledged_only_once_it_is_recorded() {
     let mut stream = Stream::current();
     assert_eq!(stream.take(said(report(1))), ["record b-1 1"]);
-    let same = Arc::clone(&stream.session.reports_under_way()[0]);
+    let same = Arc::clone(stream.session.reports_under_way()[0]);
     assert!(stream.take(Input::Recorded(Arc::clone(&same), Outcome::Failed)).is_empty());
     assert_eq!(stream.session.deadline(), 2_000);
     assert_eq!(stream.after(2_000, Input::Tick), ["record b-1 1"], "tried again, the database was away");
@@ -394,7 +395,7 @@ fn a_report_is_acknowledged_only_once_it_is_recorded() {
 fn a_report_waits_for_texts_and_is_recorded_when_they_come() {
     let mut stream = Stream::current();
     stream.take(said(report(1)));
-    let same = Arc::clone(&stream.session.reports_under_way()[0]);
+    let same = Arc::clone(stream.session.reports_under_way()[0]);
     let missing = vec![ListingHash::of_canonical("{}")];
     let asked = stream.take(Input::Recorded(Arc::clone(&same), Outcome::MissingTexts(missing.clone())));
     assert_eq!(asked, ["ask for 1"]);
@@ -409,7 +410,7 @@ fn a_report_waits_for_texts_and_is_recorded_when_they_come() {
 fn a_newer_report_of_the_same_tool_takes_the_place_of_one_under_way() {
     let mut stream = Stream::current();
     stream.take(said(report(1)));
-    let first = Arc::clone(&stream.session.reports_under_way()[0]);
+    let first = Arc::clone(stream.session.reports_under_way()[0]);
     assert_eq!(stream.take(said(report(2))), ["record b-1 2"]);
     assert!(stream.take(said(report(2))).is_empty(), "said twice, recorded once");
     let missing = Outcome::MissingTexts(vec![ListingHash::of_canonical("{}")]);
@@ -421,10 +422,11 @@ fn bodies_that_are_needed_come_from_memory_and_texts_from_the_database() {
     let mut stream = Stream::current();
     let known = *stream.session.set.get(Part::Plan).unwrap().content.bodies.keys().next().unwrap();
     let text = Digest::of(b"{}");
-    assert_eq!(stream.take(Input::Said(NodeSaid::Need(vec![known, text]))), ["bodies 1", "texts 1"]);
-    assert_eq!(stream.take(Input::Texts(vec![Bytes::from_static(b"{}")])), ["bodies 1"]);
-    assert!(stream.take(Input::Texts(Vec::new())).is_empty());
-    let big = Bytes::from(vec![b' '; 3 * 1024 * 1024]);
+    assert_eq!(stream.take(Input::Said(NodeSaid::Need(vec![known]))), ["bodies 1"]);
+    assert_eq!(stream.take(Input::Said(NodeSaid::Need(vec![known, text]))), ["texts 1"]);
+    assert_eq!(stream.take(Input::Texts(vec![Bytes::from_static(b"{}")])), ["bodies 2"], "one answer");
+    assert_eq!(stream.take(Input::Texts(Vec::new())), ["bodies 0"], "nothing is an answer too");
+    let big = Bytes::from(vec![b' '; 5 * 1024 * 1024]);
     assert_eq!(stream.take(Input::Texts(vec![big.clone(), big])), ["bodies 1", "bodies 1"]);
 }
 

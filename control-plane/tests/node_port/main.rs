@@ -1,0 +1,18 @@
+//! The node port from outside: a real gRPC client joins, opens a stream, is sent parts, reports.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "helpers of tests are tests"
+)]
+
+mod bundles;
+mod doors;
+mod fixture;
+mod join;
+mod node;
+mod parts;
+mod reports;
+mod server;
