@@ -1,8 +1,8 @@
-//! The database: the only SQL of the product, on SQLite or PostgreSQL.
+//! The database: the only SQL of the product, on `SQLite` or `PostgreSQL`.
 //!
 //! [`Store::open`] migrates and opens; operations `read` or `begin_write`, ask the modules here for
 //! rows, decide in `domain`, record, and commit with the audit events that say why. All writes of a
-//! fleet are one after the other (SQLite's write lock, one advisory lock on PostgreSQL), so a head's
+//! fleet are one after the other (`SQLite`'s write lock, one advisory lock on `PostgreSQL`), so a head's
 //! generation is raised in commit order and what an operation read is still true when it commits.
 
 pub(crate) mod assignments;
@@ -33,9 +33,10 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use blobs::Blobs;
 pub(crate) use blobs::{StageFault, Staged};
@@ -50,13 +51,13 @@ pub use write::WriteTx;
 /// than any transaction of the product, shorter than what a person takes for a hang.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Connections that read. SQLite reads in threads of its own, and more than a few only queue there.
+/// Connections that read. `SQLite` reads in threads of its own, and more than a few only queue there.
 const READERS: u32 = 4;
 
-/// Connections of one server to PostgreSQL, whose default is 100 for all.
+/// Connections of one server to `PostgreSQL`, whose default is 100 for all.
 const CONNECTIONS: u32 = 16;
 
-/// What PostgreSQL servers tell each other: look at the heads. It carries no data.
+/// What `PostgreSQL` servers tell each other: look at the heads. It carries no data.
 const CHANNEL: &str = "pintle_heads";
 
 /// The fleet's database. Cheap to clone.
@@ -64,6 +65,8 @@ const CHANNEL: &str = "pintle_heads";
 pub struct Store {
     pool: Pool,
     wake: Arc<watch::Sender<u64>>,
+    /// Ends the listening once the last clone is dropped.
+    _end: Arc<DropGuard>,
 }
 
 impl Store {
@@ -72,15 +75,21 @@ impl Store {
     /// # Errors
     /// [`Error`] says whether the address, the database or its tables are at fault.
     pub async fn open(url: &str) -> Result<Self, Error> {
-        let pool = match url.split_once(':') {
-            Some(("sqlite", path)) => open_sqlite(path.trim_start_matches("//")).await?,
-            Some(("postgres" | "postgresql", _)) => open_postgres(url).await?,
+        let (pool, file) = match url.split_once(':') {
+            Some(("sqlite", path)) => {
+                let path = path.strip_prefix("//").unwrap_or(path);
+                (open_sqlite(path).await?, Some(path))
+            }
+            Some(("postgres" | "postgresql", _)) => (open_postgres(url).await?, None),
             _ => return Err(Error::Address { url: without_password(url) }),
         };
-        migrate::migrate(&pool).await?;
-        let store = Self { pool, wake: Arc::new(watch::Sender::new(0)) };
-        store.listen();
-        Ok(store)
+        migrate::migrate(&pool, file).await?;
+        let (wake, end) = (Arc::new(watch::Sender::new(0)), CancellationToken::new());
+        if let Pool::Postgres(pool) = &pool {
+            let listening = listen(pool.clone(), Arc::clone(&wake));
+            tokio::spawn(end.clone().run_until_cancelled_owned(listening));
+        }
+        Ok(Self { pool, wake, _end: Arc::new(end.drop_guard()) })
     }
 
     /// Begins a transaction that sees one state of everything.
@@ -108,7 +117,7 @@ impl Store {
         meta::get(&mut tx, meta::FLEET_ID).await.map(|_| ())
     }
 
-    /// Closes all connections and, on SQLite, folds the write-ahead log into the file.
+    /// Closes all connections and, on `SQLite`, folds the write-ahead log into the file.
     pub async fn close(&self) {
         match &self.pool {
             Pool::Sqlite { writer, readers } => {
@@ -127,28 +136,24 @@ impl Store {
     pub(crate) fn wake(&self) {
         self.wake.send_modify(|count| *count = count.wrapping_add(1));
     }
+}
 
-    /// Passes on what other servers on the same PostgreSQL say, until the store is dropped or closed.
-    fn listen(&self) {
-        let Pool::Postgres(pool) = &self.pool else { return };
-        let (pool, wake) = (pool.clone(), Arc::downgrade(&self.wake));
-        tokio::spawn(async move {
-            while !pool.is_closed() {
-                let Ok(mut listener) = PgListener::connect_with(&pool).await else {
-                    // Fan-out looks each second anyway; this only waits for the server to be back.
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                    continue;
-                };
-                if listener.listen(CHANNEL).await.is_err() {
-                    continue;
-                }
+/// Passes on what other servers on the same `PostgreSQL` say, as long as the pool is open.
+async fn listen(pool: PgPool, wake: Arc<watch::Sender<u64>>) {
+    while !pool.is_closed() {
+        let listening = async {
+            let mut listener = PgListener::connect_with(&pool).await?;
+            listener.listen(CHANNEL).await?;
+            loop {
                 // `None` says that something may have been missed: look as well.
-                while listener.try_recv().await.is_ok() {
-                    let Some(wake) = wake.upgrade() else { return };
-                    wake.send_modify(|count| *count = count.wrapping_add(1));
-                }
+                listener.try_recv().await?;
+                wake.send_modify(|count| *count = count.wrapping_add(1));
             }
-        });
+        };
+        let ended: Result<std::convert::Infallible, sqlx::Error> = listening.await;
+        tracing::debug!(error = ?ended.err(), "listening to the database ended");
+        // Fan-out looks each second anyway; this only waits for the database to be back.
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 

@@ -93,10 +93,14 @@ impl Action {
 
 /// Whether one role may do it. Every role may look; an admin may do everything.
 pub const fn allows(role: Role, action: Action) -> bool {
-    match (role, action) {
-        (Role::Admin, _) | (_, Action::View) | (Role::Author, Action::Push) | (Role::Approver, Action::Approve) => true,
-        (Role::Operator, Action::CreateEdge | Action::Assign | Action::AdmitNodes) => true,
-        (Role::Viewer | Role::Operator | Role::Approver | Role::Author, _) => false,
+    match role {
+        Role::Admin => true,
+        Role::Viewer => matches!(action, Action::View),
+        Role::Operator => {
+            matches!(action, Action::View | Action::CreateEdge | Action::Assign | Action::AdmitNodes)
+        }
+        Role::Approver => matches!(action, Action::View | Action::Approve),
+        Role::Author => matches!(action, Action::View | Action::Push),
     }
 }
 
@@ -111,7 +115,11 @@ pub fn denial(roles: &[Role], action: Action) -> String {
             format!("the roles {}", many.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", "))
         }
     };
-    format!("this token has {has}, which may not {}; it takes the role {}", action.as_str(), would_do.join(" or "))
+    format!(
+        "this token has {has}, which may not {}; it takes the role {}",
+        action.as_str(),
+        would_do.join(" or ")
+    )
 }
 
 #[cfg(test)]

@@ -147,6 +147,7 @@ create table snapshots (
     foreign key (plugin, version, tool) references version_tools (plugin, version, tool)
 );
 create index snapshots_by_function on snapshots (plugin, tool, function);
+create index snapshots_by_rank on snapshots (rank);
 
 -- What one list showed, by the digest of all of it: nodes that list alike share it.
 create table lists (

@@ -7,6 +7,7 @@ use axum::{Extension, Json};
 use domain::audit::FunctionDifference;
 use domain::digest::ListingHash;
 use domain::id::{PluginName, PluginVersion, ToolId};
+use domain::visible::make_visible;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -108,7 +109,7 @@ fn difference(plugin: &PluginName, shown: &ShownFunction) -> Result<FunctionDiff
     Ok(FunctionDifference {
         version: PluginVersion { plugin: plugin.clone(), version: input::version(&shown.version)? },
         tool: parse(&shown.tool, ToolId::parse)?,
-        function: shown.function.as_str().into(),
+        function: make_visible(&shown.function).into(),
         approved: hash(&shown.approved)?,
         seen: hash(&shown.seen)?,
     })

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::AppState;
 use super::answer::{Answer, page};
-use super::input::Page;
+use super::input::{self, Page};
 use crate::operation::verify_audit::verify_audit;
 use crate::store::audits::{self, Filter};
 
@@ -30,7 +30,9 @@ pub(super) struct Which {
 
 /// `GET /audit`. Without `after` the newest come first, without `before` from the end.
 pub(super) async fn list(State(state): State<AppState>, Query(which): Query<Which>) -> Answer {
-    let limit = Page::new(which.limit).limit()?;
+    let limit = Page::new(which.limit, &which.cursor).limit()?;
+    input::plain(&which.name)?;
+    input::plain(&which.subject)?;
     let filter = Filter { name: which.name, subject: which.subject };
     let cursor = which.cursor.parse::<u64>().ok();
     let mut tx = state.store.read().await?;
@@ -41,8 +43,8 @@ pub(super) async fn list(State(state): State<AppState>, Query(which): Query<Whic
             audits::before(&mut tx, before, &filter, limit).await?
         }
     };
-    let items = records.iter().map(describe).collect();
-    Ok(page(items, limit, |event| event["seq"].to_string().into()))
+    let items = records.iter().map(describe);
+    Ok(page(items, limit, "seq"))
 }
 
 /// `GET /audit/verify`.

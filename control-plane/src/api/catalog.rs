@@ -37,7 +37,7 @@ pub(super) struct Which {
 
 /// `GET /catalog?edge=&plugin=`, ordered by edge, plugin and function.
 pub(super) async fn list(State(state): State<AppState>, Query(which): Query<Which>) -> Answer {
-    let limit = Page::new(which.limit).limit()?;
+    let limit = Page::new(which.limit, &which.cursor).limit()?;
     let mut tx = state.store.read().await?;
     let edges = if which.edge.is_empty() {
         edges::list(&mut tx, "", EDGES_MAX).await?.into_iter().map(|edge| edge.name).collect()
@@ -152,7 +152,7 @@ fn of_tool(facts: &Facts, edge: &EdgeName, version: &PluginVersion, tool: &ToolI
                 (row.code, row.reason) = (Some(one.left_out.clone()), Some(one.reason.clone()));
             }
         }
-        let is_missing = |name: &Arc<str>| !list.iter().any(|one| one.function == *name);
+        let is_missing = |name: &Arc<str>| list.binary_search_by(|one| one.function.cmp(name)).is_err();
         for (_, row) in rows.iter_mut().filter(|(name, row)| row.state == "callable" && is_missing(name)) {
             if sighting.complete {
                 row.state = "gone";

@@ -12,7 +12,7 @@ use domain::origin::PinState;
 use serde_json::{Value, json};
 
 use super::AppState;
-use super::answer::{Answer, with_nodes};
+use super::answer::{Answer, with, with_nodes};
 use super::facts::{Facts, by_function, change_state, listing};
 use super::plugins::no_plugin;
 use crate::store::changes::{State as VariantState, Variant};
@@ -119,13 +119,14 @@ async fn moved_tool(tx: &mut Transaction, facts: &Facts, pin: &StoredPin) -> Res
     let mut functions = Vec::new();
     for ((function, hash), nodes) in seen {
         let id = FunctionId::new(&pin.tool, &function);
-        let mut row = listing(tx, hash).await?;
-        row["function"] = json!(&*function);
-        row["id"] = json!(id.to_string());
-        row["model_name"] = json!(id.model_name());
-        row["approved"] =
-            json!(facts.approved(&pin.version, &pin.tool, &function).map(|hash| hash.to_string()));
-        functions.push(with_nodes(row, &nodes));
+        let approved = facts.approved(&pin.version, &pin.tool, &function);
+        let more = json!({
+            "function": &*function,
+            "id": id.to_string(),
+            "model_name": id.model_name(),
+            "approved": approved.map(|hash| hash.to_string()),
+        });
+        functions.push(with_nodes(with(listing(tx, hash).await?, more), &nodes));
     }
     let from: Vec<String> = match &pin.pin.state {
         PinState::Moved { from } => from.iter().map(endpoint_text).collect(),

@@ -28,7 +28,7 @@ pub(super) async fn list(State(state): State<AppState>, Query(query): Query<Page
     for edge in edges::list(&mut tx, &query.cursor, limit).await? {
         items.push(describe(&mut tx, &*state.fleet, &edge).await?);
     }
-    Ok(page(items, limit, |edge| edge["name"].clone()))
+    Ok(page(items, limit, "name"))
 }
 
 /// What an edge is made of.

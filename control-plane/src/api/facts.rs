@@ -1,6 +1,7 @@
 //! Everything on record about one plugin, read from one state of the database, for the answers that
 //! put it side by side.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ pub(super) struct Facts {
     pub(super) pins: Vec<StoredPin>,
     /// Those that wait or were rejected.
     pub(super) variants: Vec<Variant>,
+    /// Each by name.
     lists: BTreeMap<Digest, Vec<ListFunction>>,
 }
 
@@ -51,9 +53,11 @@ impl Facts {
         let sightings = sightings::of_plugin(tx, plugin.as_str()).await?;
         let mut lists = BTreeMap::new();
         for sighting in &sightings {
-            if !lists.contains_key(&sighting.list) {
-                lists.insert(sighting.list, listings::list(tx, &sighting.list).await?);
-            }
+            let Entry::Vacant(vacant) = lists.entry(sighting.list) else { continue };
+            let mut list = listings::list(tx, &sighting.list).await?;
+            // The database's order of text is its own.
+            list.sort_by(|a, b| a.function.cmp(&b.function));
+            vacant.insert(list);
         }
         Ok(Some(Self {
             versions,
@@ -99,7 +103,8 @@ impl Facts {
     pub(super) fn nodes_of(&self, variant: &Variant) -> BTreeSet<String> {
         self.shown(&variant.version, &variant.tool)
             .filter(|(sighting, list)| {
-                let entry = list.iter().find(|one| one.function == variant.function);
+                let at = list.binary_search_by(|one| one.function.cmp(&variant.function));
+                let entry = at.ok().and_then(|at| list.get(at));
                 match variant.seen {
                     Some(hash) => entry.is_some_and(|one| one.hash == Some(hash)),
                     None => entry.is_none() && sighting.complete,

@@ -39,18 +39,27 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// A page from its start.
-    pub(super) const fn new(limit: Option<u64>) -> Self {
-        Self { limit, cursor: String::new() }
+    /// A page from its parts.
+    pub(super) fn new(limit: Option<u64>, cursor: &str) -> Self {
+        Self { limit, cursor: cursor.to_owned() }
     }
 
-    /// How many items to answer with.
+    /// How many items to answer with, once the cursor is found to be one.
     pub(super) fn limit(&self) -> Result<u64, Problem> {
+        plain(&self.cursor)?;
         match self.limit.unwrap_or(PAGE) {
             limit @ 1..=PAGE_MAX => Ok(limit),
             other => Err(Problem::of(Code::Invalid, format!("limit is {other}, expected 1 to {PAGE_MAX}"))),
         }
     }
+}
+
+/// Text to look something up by; control characters are in no name, and some databases refuse them.
+pub(super) fn plain(text: &str) -> Result<&str, Problem> {
+    if text.len() <= 256 && !text.chars().any(char::is_control) {
+        return Ok(text);
+    }
+    Err(Problem::of(Code::Invalid, "expected at most 256 bytes without control characters"))
 }
 
 /// A name of a path or body.

@@ -72,7 +72,7 @@ pub(super) async fn list(State(state): State<AppState>, Query(query): Query<Page
             "revoked_at": token.revoked_at.map(|at| at.to_string()),
         })
     });
-    Ok(page(items.collect(), limit, |token| token["id"].clone()))
+    Ok(page(items, limit, "id"))
 }
 
 /// `DELETE /join-tokens/{id}`.
@@ -81,6 +81,6 @@ pub(super) async fn revoke(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Answer {
-    revoke_join_token(&state.store, &caller.by, &id).await?;
+    revoke_join_token(&state.store, &caller.by, input::plain(&id)?).await?;
     Ok(Json(json!({ "id": id })))
 }

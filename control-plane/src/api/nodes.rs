@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, page};
-use super::input::Page;
+use super::input::{self, Page};
 use super::problem::Problem;
 use super::{AppState, FleetView};
 use crate::operation::Code;
@@ -27,19 +27,20 @@ pub(super) struct Which {
 
 /// `GET /nodes`.
 pub(super) async fn list(State(state): State<AppState>, Query(which): Query<Which>) -> Answer {
-    let limit = Page::new(which.limit).limit()?;
+    let limit = Page::new(which.limit, &which.cursor).limit()?;
+    input::plain(&which.edge)?;
     let mut tx = state.store.read().await?;
     let mut items = Vec::new();
     for node in nodes::list(&mut tx, &which.cursor, &which.edge, limit).await? {
         items.push(describe(&mut tx, &*state.fleet, &node).await?);
     }
-    Ok(page(items, limit, |node| node["name"].clone()))
+    Ok(page(items, limit, "name"))
 }
 
 /// `GET /nodes/{node}`, by name or id.
 pub(super) async fn show(State(state): State<AppState>, Path(wanted): Path<String>) -> Answer {
     let mut tx = state.store.read().await?;
-    let mut node = nodes::by_name(&mut tx, &wanted).await?;
+    let mut node = nodes::by_name(&mut tx, input::plain(&wanted)?).await?;
     if let (None, Ok(id)) = (&node, NodeId::parse(&wanted)) {
         node = nodes::get(&mut tx, &id).await?;
     }

@@ -9,7 +9,7 @@ use domain::origin::PinState;
 use serde_json::{Value, json};
 
 use super::AppState;
-use super::answer::{Answer, page, with_nodes};
+use super::answer::{Answer, page, with, with_nodes};
 use super::facts::{Facts, by_function, change_state};
 use super::input::Page;
 use super::nodes::version as node_version;
@@ -28,7 +28,7 @@ pub(super) async fn list(State(state): State<AppState>, Query(query): Query<Page
     for name in plugins::names(&mut tx, &query.cursor, limit).await? {
         items.extend(describe(&mut tx, &name).await?);
     }
-    Ok(page(items, limit, |plugin| plugin["name"].clone()))
+    Ok(page(items, limit, "name"))
 }
 
 /// `GET /plugins/{plugin}`.
@@ -52,12 +52,7 @@ async fn describe(tx: &mut Transaction, name: &PluginName) -> Result<Option<Valu
     let nodes = nodes::versions_of_plugin(tx, name.as_str()).await?;
     let nodes: Vec<Value> = nodes
         .iter()
-        .map(|(version, node, edge)| {
-            let mut described = node_version(version);
-            described["node"] = json!(node);
-            described["edge"] = json!(edge);
-            described
-        })
+        .map(|(version, node, edge)| with(node_version(version), json!({ "node": node, "edge": edge })))
         .collect();
     let assignments: Vec<Value> = facts
         .assignments
@@ -146,10 +141,9 @@ fn changed(facts: &Facts) -> Vec<Value> {
         if !is_open && nodes.is_empty() {
             continue;
         }
-        let mut row = function_row(&version, &FunctionId::new(&tool, &function));
-        row["state"] = json!(change_state(facts.approved(&version, &tool, &function), &variants));
-        row["rejected"] = json!(!is_open);
-        rows.push(with_nodes(row, &nodes));
+        let state = change_state(facts.approved(&version, &tool, &function), &variants);
+        let row = function_row(&version, &FunctionId::new(&tool, &function));
+        rows.push(with_nodes(with(row, json!({ "state": state, "rejected": !is_open })), &nodes));
     }
     rows
 }
@@ -172,9 +166,7 @@ fn rows_with_reasons(
     gathered
         .into_iter()
         .map(|((version, id, code, reason), nodes)| {
-            let mut row = function_row(&version, &id);
-            row["code"] = json!(code);
-            row["reason"] = json!(reason);
+            let row = with(function_row(&version, &id), json!({ "code": code, "reason": reason }));
             with_nodes(row, &nodes)
         })
         .collect()

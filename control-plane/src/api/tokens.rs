@@ -9,7 +9,7 @@ use serde_json::json;
 use super::AppState;
 use super::access::Caller;
 use super::answer::{Answer, page};
-use super::input::{Body, Page};
+use super::input::{self, Body, Page};
 use super::problem::Problem;
 use crate::auth::Scope;
 use crate::operation::Code;
@@ -83,7 +83,7 @@ pub(super) async fn list(State(state): State<AppState>, Query(query): Query<Page
             "revoked_at": token.revoked_at.map(|at| at.to_string()),
         })
     });
-    Ok(page(items.collect(), limit, |token| token["id"].clone()))
+    Ok(page(items, limit, "id"))
 }
 
 /// `GET /tokens/self`: whose token this is.
@@ -103,6 +103,6 @@ pub(super) async fn revoke(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Answer {
-    revoke_token(&state.store, &caller.by, &id).await?;
+    revoke_token(&state.store, &caller.by, input::plain(&id)?).await?;
     Ok(Json(json!({ "id": id })))
 }

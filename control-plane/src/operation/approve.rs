@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use domain::audit::{Event, FunctionDifference};
+use domain::digest::ListingHash;
 use domain::id::{EdgeName, PluginName, PluginVersion, ToolId};
 use domain::origin::{Endpoint, PinState};
 use domain::plugin_set::{Part, Scope};
 
-use super::reconcile_changes::{reconcile_changes, seen_functions};
+use super::reconcile_changes::{reconcile_changes, recorded, seen_functions};
 use super::record_listing::raise_trust;
 use super::{By, Error};
 use crate::store::changes::{self, State};
 use crate::store::pins::{self, StoredPin, endpoint_text};
-use crate::store::snapshots::{self, VersionSnapshot};
-use crate::store::{Store, WriteTx, assignments, heads};
+use crate::store::{Store, WriteTx, assignments, heads, snapshots};
 
 /// What a person looked at and approves.
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ pub struct Stale {
     /// The function; `None` for a moved origin.
     pub function: Option<Arc<str>>,
     /// The hash that the fleet goes by, if it has one.
-    pub approved: Option<domain::digest::ListingHash>,
+    pub approved: Option<ListingHash>,
     /// A sentence without its stop.
     pub reason: String,
 }
@@ -92,18 +92,20 @@ pub async fn approve(store: &Store, by: &By, approval: &Approval) -> Result<Deci
             touched.insert(key);
         }
     }
+    let mut standing = Standing::default();
     for difference in &approval.functions {
         let key = (difference.version.clone(), difference.tool.clone());
         let is_first = first_seen.contains(&key);
-        match stale(&mut tx, difference, is_first).await? {
-            Some(stale) => decided.stale.push(stale),
-            None => {
-                approve_function(&mut tx, by, difference).await?;
-                versions.insert(difference.version.clone());
-                touched.insert(key);
-                decided.functions.push(difference.clone());
-            }
+        let tool = standing.of(&mut tx, &key, is_first).await?;
+        if let Some(stale) = tool.stale(difference) {
+            decided.stale.push(stale);
+            continue;
         }
+        tool.decided(difference);
+        approve_function(&mut tx, by, difference).await?;
+        versions.insert(difference.version.clone());
+        touched.insert(key);
+        decided.functions.push(difference.clone());
     }
     if !decided.functions.is_empty() {
         let (plugin, functions) = (approval.plugin.clone(), decided.functions.clone());
@@ -191,60 +193,92 @@ fn describe(pin: &StoredPin) -> String {
     }
 }
 
-/// Why a difference is not, or no longer, as it was shown. `is_first`: the tool was never listed
-/// where it was approved before, so what nodes showed of it counts, not changes.
-pub(super) async fn stale(
-    tx: &mut WriteTx,
-    difference: &FunctionDifference,
-    is_first: bool,
-) -> Result<Option<Stale>, Error> {
-    let snapshot = snapshots::of_version(tx.tx(), &difference.version, None).await?;
-    let approved = approved(&snapshot, difference);
-    let reason = if !snapshot.taken.contains_key(&difference.tool) {
-        Some("no snapshot of the tool was taken yet, so there is nothing to approve".to_owned())
-    } else if approved != difference.approved {
-        Some(format!(
-            "the fleet goes by {} meanwhile, shown was {}",
-            text(approved),
-            text(difference.approved)
-        ))
-    } else if !was_seen(tx, difference, is_first).await? {
-        Some(format!("no node shows {} any longer", text(difference.seen)))
-    } else {
-        None
-    };
-    Ok(reason.map(|reason| Stale {
-        version: difference.version.clone(),
-        tool: difference.tool.clone(),
-        function: Some(Arc::clone(&difference.function)),
-        approved,
-        reason,
-    }))
+/// How tools stood when the transaction began, each read once.
+#[derive(Default)]
+pub(super) struct Standing(BTreeMap<(PluginVersion, ToolId), ToolStanding>);
+
+/// How one tool stood.
+pub(super) struct ToolStanding {
+    is_taken: bool,
+    approved: BTreeMap<Arc<str>, ListingHash>,
+    /// What nodes show and people may have looked at.
+    shown: BTreeSet<(Arc<str>, Option<ListingHash>)>,
+    /// Decided earlier in the same request.
+    done: BTreeSet<Arc<str>>,
 }
 
-fn approved(
-    snapshot: &VersionSnapshot,
-    difference: &FunctionDifference,
-) -> Option<domain::digest::ListingHash> {
-    let key = (difference.tool.clone(), Arc::clone(&difference.function));
-    snapshot.functions.get(&key).map(|approved| approved.hash)
-}
-
-async fn was_seen(tx: &mut WriteTx, difference: &FunctionDifference, is_first: bool) -> Result<bool, Error> {
-    if is_first {
-        let Some(hash) = difference.seen else { return Ok(false) };
-        let seen = seen_functions(tx, &difference.version, &difference.tool).await?;
-        return Ok(seen.contains(&(Arc::clone(&difference.function), hash)));
+impl Standing {
+    /// How a tool stands. `is_first`: nobody approved it anywhere before, so what nodes showed of it
+    /// counts, not changes.
+    pub(super) async fn of(
+        &mut self,
+        tx: &mut WriteTx,
+        key: &(PluginVersion, ToolId),
+        is_first: bool,
+    ) -> Result<&mut ToolStanding, Error> {
+        if !self.0.contains_key(key) {
+            let loaded = ToolStanding::load(tx, key, is_first).await?;
+            self.0.insert(key.clone(), loaded);
+        }
+        Ok(self.0.entry(key.clone()).or_insert_with(|| ToolStanding {
+            is_taken: false,
+            approved: BTreeMap::new(),
+            shown: BTreeSet::new(),
+            done: BTreeSet::new(),
+        }))
     }
-    let variants = changes::of_tool(tx.tx(), &difference.version, &difference.tool).await?;
-    Ok(variants.iter().any(|variant| {
-        variant.function == difference.function
-            && variant.seen == difference.seen
-            && matches!(variant.state, State::Open | State::Rejected)
-    }))
 }
 
-fn text(hash: Option<domain::digest::ListingHash>) -> String {
+impl ToolStanding {
+    async fn load(
+        tx: &mut WriteTx,
+        (version, tool): &(PluginVersion, ToolId),
+        is_first: bool,
+    ) -> Result<Self, Error> {
+        let snapshot = recorded(&snapshots::of_version(tx.tx(), version, None).await?, tool);
+        let shown = if is_first {
+            let seen = seen_functions(tx, version, tool).await?;
+            seen.into_iter().map(|(function, hash)| (function, Some(hash))).collect()
+        } else {
+            let variants = changes::of_tool(tx.tx(), version, tool).await?.into_iter();
+            variants
+                .filter(|variant| matches!(variant.state, State::Open | State::Rejected))
+                .map(|variant| (variant.function, variant.seen))
+                .collect()
+        };
+        Ok(Self { is_taken: snapshot.taken, approved: snapshot.functions, shown, done: BTreeSet::new() })
+    }
+
+    /// Whoever names the function again in the same request is late.
+    pub(super) fn decided(&mut self, difference: &FunctionDifference) {
+        self.done.insert(Arc::clone(&difference.function));
+    }
+
+    /// Why a difference is not, or no longer, as it was shown.
+    pub(super) fn stale(&self, difference: &FunctionDifference) -> Option<Stale> {
+        let approved = self.approved.get(&difference.function).copied();
+        let reason = if !self.is_taken {
+            "no snapshot of the tool was taken yet, so there is nothing to approve".to_owned()
+        } else if self.done.contains(&difference.function) {
+            "the request names the function twice; the first counts".to_owned()
+        } else if approved != difference.approved {
+            format!("the fleet goes by {} meanwhile, shown was {}", text(approved), text(difference.approved))
+        } else if !self.shown.contains(&(Arc::clone(&difference.function), difference.seen)) {
+            format!("no node shows {} any longer", text(difference.seen))
+        } else {
+            return None;
+        };
+        Some(Stale {
+            version: difference.version.clone(),
+            tool: difference.tool.clone(),
+            function: Some(Arc::clone(&difference.function)),
+            approved,
+            reason,
+        })
+    }
+}
+
+fn text(hash: Option<ListingHash>) -> String {
     hash.map_or_else(|| "no listing".to_owned(), |hash| hash.to_string())
 }
 

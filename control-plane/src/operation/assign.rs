@@ -62,10 +62,11 @@ pub async fn assign(
     check_tool_ids(&mut tx, edge, version, &tools, &assigned).await?;
     let earlier =
         assigned.into_iter().find(|one| one.version.plugin == version.plugin).map(|one| one.version);
-    if earlier.as_ref() == Some(version) {
-        return Ok(Assigned { changed: false, earlier: Some(version.version.clone()), waiting: Vec::new() });
-    }
     let waiting = decide_pins(&mut tx, by, edge, version, (&tools, earlier.as_ref())).await?;
+    if earlier.as_ref() == Some(version) {
+        // Every decision was there already, so nothing was written.
+        return Ok(Assigned { changed: false, earlier: Some(version.version.clone()), waiting });
+    }
     let assignment = Assignment {
         edge: edge.clone(),
         version: version.clone(),
@@ -240,7 +241,7 @@ fn waiting_tool(tool: &ToolId, endpoint: &Endpoint, state: &PinState) -> Option<
 /// Where a manifest's URL says that a tool is, and the class of a literal address.
 ///
 /// Whether plain `http` may be used was judged when the version was pushed.
-fn endpoint_of(url: &str) -> Result<(Endpoint, Option<domain::origin::AddressClass>), Error> {
+pub(super) fn endpoint_of(url: &str) -> Result<(Endpoint, Option<domain::origin::AddressClass>), Error> {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
     if let (true, Some((_, suffix))) = (authority.contains("${"), authority.rsplit_once('}')) {

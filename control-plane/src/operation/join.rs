@@ -5,6 +5,7 @@ use domain::digest::Digest;
 use domain::id::{EdgeName, NodeId, NodeName};
 use domain::plugin_set::{Part, Scope};
 use domain::time::Timestamp;
+use domain::visible::make_visible;
 use uuid::Uuid;
 
 use super::{Code, Error};
@@ -19,7 +20,7 @@ pub struct JoinInput {
     pub token_id: String,
     /// The token's secret.
     pub secret: String,
-    /// SHA-256 of the SubjectPublicKeyInfo in its signing request.
+    /// SHA-256 of the `SubjectPublicKeyInfo` in its signing request.
     pub public_key_sha256: Digest,
     /// What it would like to be called.
     pub node_name: NodeName,
@@ -45,7 +46,7 @@ pub struct Joined {
 /// [`Code::JoinRefused`] does not say which of id and secret was wrong.
 pub async fn join(store: &Store, now: Timestamp, input: &JoinInput) -> Result<Joined, Error> {
     let mut tx = store.begin_write().await?;
-    let token = tokens::get_join(tx.tx(), &input.token_id).await?;
+    let token = tokens::get_join(tx.tx(), &make_visible(&input.token_id)).await?;
     let token = token.filter(|token| secret::is(&input.secret, &token.secret_sha256)).ok_or_else(|| {
         refused(
             "there is no join token with this id and secret",
@@ -71,7 +72,7 @@ pub async fn join(store: &Store, now: Timestamp, input: &JoinInput) -> Result<Jo
         name: free_name(&mut tx, &input.node_name).await?,
         edge: token.edge.clone(),
         public_key_sha256: input.public_key_sha256,
-        agent_version: input.agent_version.chars().take(64).collect(),
+        agent_version: make_visible(&input.agent_version).chars().take(64).collect(),
         joined_at: now,
         last_seen_at: None,
     };

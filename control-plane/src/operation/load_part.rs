@@ -13,6 +13,7 @@ use domain::plugin_set::{
 use proto::convert::Content;
 
 use super::Error;
+use super::assign::endpoint_of;
 use crate::store::pins::{StoredPin, endpoint_text};
 use crate::store::{Store, Transaction, assignments, heads, listings, nodes, pins, plugins, snapshots};
 
@@ -105,7 +106,9 @@ async fn load_version(
             (None, _) => None,
             (Some(_), Some(pin)) => Some(origin_trust(pin)),
             // A version that only a node says it has was never decided about here: not called.
-            (Some(url), None) => Some(OriginTrust::New { origin: url.as_str().into() }),
+            (Some(url), None) => {
+                Some(OriginTrust::New { origin: endpoint_text(&endpoint_of(url)?.0).into() })
+            }
         };
         let entry = ToolTrust {
             snapshot_taken: snapshot.taken.contains_key(&tool.tool),

@@ -4,6 +4,7 @@
 //! differences that are new and those that are over. Called in the transaction of whatever may have
 //! changed one of the two.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -37,11 +38,14 @@ pub(super) async fn reconcile_changes(
     for sighting in sightings::of_tool(tx.tx(), version, tool).await? {
         let may_be_gone = sighting.connection == taken.over_connection;
         let key = (sighting.list, sighting.complete, may_be_gone);
-        if !judged.contains_key(&key) {
-            let list = listings::list(tx.tx(), &sighting.list).await?;
-            judged.insert(key, differences(&recorded, &report(&list, sighting.complete), may_be_gone));
-        }
-        for difference in judged.get(&key).into_iter().flatten() {
+        let differences = match judged.entry(key) {
+            Entry::Occupied(judged) => judged.into_mut(),
+            Entry::Vacant(vacant) => {
+                let list = listings::list(tx.tx(), &sighting.list).await?;
+                vacant.insert(differences(&recorded, &report(&list, sighting.complete), may_be_gone))
+            }
+        };
+        for difference in differences.iter() {
             shown.entry(difference.clone()).or_insert_with(|| sighting.node.clone());
         }
     }
@@ -119,9 +123,13 @@ async fn record(
             tx.audit(&by.origin, Event::ToolsRestored { difference });
         }
     }
+    let standing: BTreeSet<Shown> = stored
+        .into_iter()
+        .filter(|variant| matches!(variant.state, State::Open | State::Rejected))
+        .map(|variant| (variant.function, variant.seen))
+        .collect();
     for ((function, seen), node) in shown {
-        let earlier = stored.iter().find(|variant| variant.function == function && variant.seen == seen);
-        if earlier.is_some_and(|earlier| matches!(earlier.state, State::Open | State::Rejected)) {
+        if standing.contains(&(Arc::clone(&function), seen)) {
             continue;
         }
         let variant = Variant {

@@ -49,7 +49,8 @@ pub async fn record_listing(
     said: &Report,
 ) -> Result<Recorded, Error> {
     let list = list_of(said);
-    let place = Place { node, version: &said.version, tool: &said.tool, connection: &said.connection };
+    let connection = make_visible(&said.connection);
+    let place = Place { node, version: &said.version, tool: &said.tool, connection: &connection };
     let mut tx = store.read().await?;
     let Some(record) = nodes::get(&mut tx, node).await? else {
         return Ok(Recorded::Ignored(format!("node {node} never joined")));
@@ -75,7 +76,7 @@ pub async fn record_listing(
         edge: record.edge.clone(),
         version: said.version.clone(),
         tool: said.tool.clone(),
-        connection: said.connection.as_ref().to_owned(),
+        connection: connection.to_string(),
         complete: said.complete,
         incomplete_reason: make_visible(&said.incomplete_reason).into_owned(),
         list: listings::put_list(tx.tx(), &list).await?,
@@ -155,8 +156,9 @@ async fn take(tx: &mut WriteTx, by: &By, node: &NodeRecord, group: &[Sighting]) 
             .filter(|(name, _)| !colliding.contains(&FunctionId::new(tool, name)))
             .collect();
         snapshots::take(tx.tx(), version, tool, &sighting.connection, as_node(by, node)).await?;
-        for (name, hash) in &functions {
-            snapshots::put(tx.tx(), version, tool, (name, *hash), as_node(by, node)).await?;
+        snapshots::put_list(tx.tx(), version, tool, &sighting.list, as_node(by, node)).await?;
+        for id in colliding.iter().filter(|id| id.tool == *tool) {
+            snapshots::delete(tx.tx(), version, tool, &id.function).await?;
         }
         let event = Event::ToolsSnapshot {
             version: version.clone(),

@@ -3,7 +3,7 @@
 use domain::audit::{Event, FunctionDifference};
 use domain::id::PluginName;
 
-use super::approve::{Decided, stale};
+use super::approve::{Decided, Standing};
 use super::{By, Error};
 use crate::store::Store;
 use crate::store::changes::{self, State};
@@ -21,8 +21,10 @@ pub async fn reject(
 ) -> Result<Decided, Error> {
     let mut tx = store.begin_write().await?;
     let mut decided = Decided::default();
+    let mut standing = Standing::default();
     for difference in functions {
-        if let Some(stale) = stale(&mut tx, difference, false).await? {
+        let key = (difference.version.clone(), difference.tool.clone());
+        if let Some(stale) = standing.of(&mut tx, &key, false).await?.stale(difference) {
             decided.stale.push(stale);
             continue;
         }

@@ -75,7 +75,7 @@ impl Error {
     /// A row that cannot be.
     pub(crate) fn inconsistent(
         what: &'static str,
-        got: impl ToString,
+        got: impl std::fmt::Display,
         fault: impl std::fmt::Display,
     ) -> Self {
         Self::Inconsistent { what, got: got.to_string(), fault: fault.to_string() }
@@ -84,7 +84,7 @@ impl Error {
     /// Sorts what an engine said.
     pub(crate) fn of(statement: &'static str, source: sqlx::Error) -> Self {
         let code = match &source {
-            sqlx::Error::Database(error) => error.code().map(|code| code.into_owned()),
+            sqlx::Error::Database(error) => error.code().map(std::borrow::Cow::into_owned),
             sqlx::Error::PoolTimedOut => return Self::Locked { statement, source },
             sqlx::Error::Io(_)
             | sqlx::Error::Tls(_)
@@ -102,14 +102,14 @@ impl Error {
     }
 }
 
-/// SQLite: busy and locked with their extended codes, whose low byte is 5 or 6. PostgreSQL: lock not
+/// `SQLite`: busy and locked with their extended codes, whose low byte is 5 or 6. `PostgreSQL`: lock not
 /// available, deadlock, serialisation failure.
 fn is_locked(code: &str) -> bool {
     matches!(code, "55P03" | "40P01" | "40001")
         || (code.len() < 5 && code.parse::<u32>().is_ok_and(|code| matches!(code & 0xFF, 5 | 6)))
 }
 
-/// SQLite: read-only, I/O, corrupt, full, cannot open, not a database. PostgreSQL: connection,
+/// `SQLite`: read-only, I/O, corrupt, full, cannot open, not a database. `PostgreSQL`: connection,
 /// resources, operator intervention, system, read-only.
 fn is_unavailable(code: &str) -> bool {
     let sqlite = code.len() < 5

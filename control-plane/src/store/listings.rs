@@ -5,17 +5,28 @@ use std::sync::Arc;
 use domain::digest::{Digest, ListingHash};
 
 use super::Error;
-use super::sql::{Row, Transaction, args, statements};
+use super::sql::{Row, Statement, Transaction, args, statements};
 
 statements! {
     PUT_TEXT = "insert into listings (hash, canonical) values ($1, $2) on conflict (hash) do nothing";
     TEXT = "select canonical from listings where hash = $1";
     HAS_TEXT = "select hash from listings where hash = $1";
     PUT_LIST = "insert into lists (digest) values ($1) on conflict (digest) do nothing";
-    PUT_FUNCTION = "insert into list_functions (list, function, hash, left_out, reason, not_shown) \
-                    values ($1, $2, $3, $4, $5, $6) on conflict (list, function) do nothing";
     FUNCTIONS = "select function, hash, left_out, reason, not_shown from list_functions where list = $1 order by function";
 }
+
+/// All functions of a list at once, from a JSON array of arrays; the engines read JSON each in its way.
+const PUT_FUNCTIONS_SQLITE: Statement = Statement {
+    name: "PUT_FUNCTIONS_SQLITE",
+    sql: "insert into list_functions (list, function, hash, left_out, reason, not_shown) \
+          select $1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 from json_each($2)",
+};
+const PUT_FUNCTIONS_POSTGRES: Statement = Statement {
+    name: "PUT_FUNCTIONS_POSTGRES",
+    sql: "insert into list_functions (list, function, hash, left_out, reason, not_shown) \
+          select $1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 \
+          from json_array_elements(cast($2 as json)) as rows (value)",
+};
 
 /// One function of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,20 +62,21 @@ pub(crate) async fn has_text(tx: &mut Transaction, hash: ListingHash) -> Result<
 pub(crate) async fn put_list(tx: &mut Transaction, functions: &[ListFunction]) -> Result<Digest, Error> {
     let digest = list_digest(functions);
     if tx.execute(PUT_LIST, args![&digest]).await? == 1 {
-        for function in functions {
-            let hash = function.hash.map(|hash| hash.to_string());
-            let args = args![
-                &digest,
-                &*function.function,
-                hash,
-                &function.left_out,
-                &function.reason,
-                &function.not_shown
-            ];
-            tx.execute(PUT_FUNCTION, args).await?;
-        }
+        let rows: serde_json::Value = functions
+            .iter()
+            .map(|one| {
+                let hash = one.hash.map(|hash| hash.to_string());
+                serde_json::json!([&*one.function, hash, one.left_out, one.reason, one.not_shown])
+            })
+            .collect();
+        tx.execute(put_functions(tx.is_postgres()), args![&digest, rows.to_string()]).await?;
     }
     Ok(digest)
+}
+
+/// The engine's statement.
+pub(crate) const fn put_functions(is_postgres: bool) -> Statement {
+    if is_postgres { PUT_FUNCTIONS_POSTGRES } else { PUT_FUNCTIONS_SQLITE }
 }
 
 /// What a list showed, by name.

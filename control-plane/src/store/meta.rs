@@ -9,7 +9,7 @@ pub(crate) const FLEET_ID: &str = "fleet.id";
 pub(crate) const FLEET_NAME: &str = "fleet.name";
 /// The epoch of all heads; raised only by a rewound store.
 pub(crate) const EPOCH: &str = "epoch";
-/// SHA-256 of the authority's SubjectPublicKeyInfo, hexadecimal.
+/// SHA-256 of the authority's `SubjectPublicKeyInfo`, hexadecimal.
 pub(crate) const AUTHORITY_KEY: &str = "authority.key_sha256";
 
 statements! {

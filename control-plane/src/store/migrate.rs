@@ -1,9 +1,11 @@
 //! The migrations, embedded in the binary and applied when a store is opened.
 //!
 //! One file for each engine and step; a step that landed is never edited, which its checksum in the
-//! database makes sure of. The engine's own lock keeps two servers that start at once apart.
+//! database makes sure of. Two servers that start at once are kept apart: on `PostgreSQL` by a lock in
+//! the database, on `SQLite` by one on a file beside it.
 
 use std::borrow::Cow;
+use std::fs::File;
 
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
@@ -11,7 +13,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use super::error::Error;
 use super::sql::Pool;
 
-/// Number, name, and the step for SQLite and for PostgreSQL.
+/// Number, name, and the step for `SQLite` and for `PostgreSQL`.
 const STEPS: [(i64, &str, &str, &str); 1] = [(
     1,
     "fleet",
@@ -19,8 +21,12 @@ const STEPS: [(i64, &str, &str, &str); 1] = [(
     include_str!("../../../migrations/postgres/0001_fleet.sql"),
 )];
 
-/// Brings the tables to this version's form.
-pub(crate) async fn migrate(pool: &Pool) -> Result<(), Error> {
+/// Brings the tables to this version's form. `beside` is a path that the lock's file is named after.
+pub(crate) async fn migrate(pool: &Pool, beside: Option<&str>) -> Result<(), Error> {
+    let _locked = match beside {
+        Some(path) => Some(lock(format!("{path}-migrate")).await?),
+        None => None,
+    };
     let steps = STEPS.iter().map(|(number, name, sqlite, postgres)| {
         let sql = if matches!(pool, Pool::Sqlite { .. }) { *sqlite } else { *postgres };
         Migration::new(*number, Cow::Borrowed(*name), MigrationType::Simple, sql.into_sql_str(), false)
@@ -31,4 +37,18 @@ pub(crate) async fn migrate(pool: &Pool) -> Result<(), Error> {
         Pool::Postgres(pool) => migrator.run(pool).await,
     }
     .map_err(Error::Migrate)
+}
+
+/// Waits for the lock, which ends when the file is closed.
+async fn lock(path: String) -> Result<File, Error> {
+    let locked = tokio::task::spawn_blocking({
+        let path = path.clone();
+        move || {
+            let file = File::options().create(true).append(true).open(path)?;
+            file.lock()?;
+            Ok(file)
+        }
+    });
+    let locked = locked.await.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped)));
+    locked.map_err(|source| Error::Open { place: path, source: sqlx::Error::Io(source) })
 }

@@ -40,7 +40,7 @@ pub struct NodeRecord {
     pub name: NodeName,
     /// The edge it belongs to.
     pub edge: EdgeName,
-    /// SHA-256 of its SubjectPublicKeyInfo.
+    /// SHA-256 of its `SubjectPublicKeyInfo`.
     pub public_key_sha256: Digest,
     /// What it said when it joined, or connected last.
     pub agent_version: String,

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::digest::ListingHash;
+use domain::digest::{Digest, ListingHash};
 use domain::id::{EdgeName, PluginVersion, ToolId};
 use domain::time::Timestamp;
 
@@ -21,6 +21,12 @@ statements! {
            values ($1, $2, $3, $4, '', '', $5, $6, $7, $8) \
            on conflict (plugin, version, tool, function, scope, connection) do update \
            set hash = excluded.hash, approved_at = excluded.approved_at, approved_by = excluded.approved_by";
+    // All that a list showed, at once. New functions come after the last one, by name.
+    PUT_LIST = "insert into snapshots (plugin, version, tool, function, scope, connection, hash, rank, approved_at, \
+                approved_by) select $1, $2, $3, l.function, '', '', l.hash, coalesce((select min(s.rank) from snapshots s \
+                where s.plugin = $1 and s.tool = $3 and s.function = l.function), \
+                $4 + row_number() over (order by l.function)), $5, $6 \
+                from list_functions l where l.list = $7 and l.hash is not null";
     DELETE = "delete from snapshots where plugin = $1 and version = $2 and tool = $3 and function = $4 \
               and scope = '' and connection = ''";
     // A function keeps its place in the order from version to version.
@@ -91,6 +97,19 @@ pub(crate) async fn put(
     };
     let args = args![&version.plugin, &version.version, tool, function, &hash, rank, by.at, by.who];
     tx.execute(PUT, args).await.map(|_| ())
+}
+
+/// Makes all that a list showed what the fleet goes by, for a tool that had no snapshot.
+pub(crate) async fn put_list(
+    tx: &mut Transaction,
+    version: &PluginVersion,
+    tool: &ToolId,
+    list: &Digest,
+    by: By<'_>,
+) -> Result<(), Error> {
+    let last = tx.row(LAST_RANK, args![]).await?.map_or(Ok(0), |row| row.integer(0))?;
+    let args = args![&version.plugin, &version.version, tool, last, by.at, by.who, list];
+    tx.execute(PUT_LIST, args).await.map(|_| ())
 }
 
 /// Takes a function out of what the fleet goes by.

@@ -38,7 +38,7 @@ macro_rules! statements {
 }
 pub(crate) use statements;
 
-/// One argument, typed, since PostgreSQL wants to know the type of a null as well.
+/// One argument, typed, since `PostgreSQL` wants to know the type of a null as well.
 #[derive(Debug, Clone)]
 pub(crate) enum Arg {
     /// A 64-bit integer.
@@ -76,9 +76,9 @@ pub(crate) enum Transaction {
 /// One row of a result.
 #[derive(Debug)]
 pub(crate) enum Row {
-    /// From SQLite.
+    /// From `SQLite`.
     Sqlite(SqliteRow),
-    /// From PostgreSQL.
+    /// From `PostgreSQL`.
     Postgres(PgRow),
 }
 
@@ -97,7 +97,7 @@ macro_rules! bound {
 }
 
 impl Pool {
-    /// Begins a transaction that may write. SQLite takes its write lock at once, so that what is
+    /// Begins a transaction that may write. `SQLite` takes its write lock at once, so that what is
     /// read is still true when it is written.
     pub(crate) async fn begin_write(&self) -> Result<Transaction, Error> {
         match self {
@@ -170,7 +170,7 @@ impl Transaction {
         .map_err(|source| Error::of("commit", source))
     }
 
-    /// Whether this is PostgreSQL, for the two statements that only it has.
+    /// Whether this is `PostgreSQL`, for the two statements that only it has.
     pub(crate) const fn is_postgres(&self) -> bool {
         matches!(self, Self::Postgres(_))
     }

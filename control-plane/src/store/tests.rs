@@ -46,7 +46,8 @@ fn by() -> Origin {
 #[test]
 fn every_statement_can_be_prepared_on_both_engines() {
     on_both(|bench| async move {
-        for statement in statements() {
+        let is_postgres = matches!(bench.store.pool(), Pool::Postgres(_));
+        for statement in statements().into_iter().chain([listings::put_functions(is_postgres)]) {
             let prepared = match bench.store.pool() {
                 Pool::Sqlite { writer, .. } => writer.prepare(statement.sql.into_sql_str()).await.map(|_| ()),
                 Pool::Postgres(pool) => pool.prepare(statement.sql.into_sql_str()).await.map(|_| ()),
@@ -184,5 +185,23 @@ fn a_locked_database_is_said_to_be_locked_and_works_again_once_it_is_free() {
         let mut tx = other.begin_write().await.unwrap();
         tx.audit(&by(), event());
         tx.commit(NOW).await.unwrap();
+    });
+}
+
+#[test]
+fn servers_that_start_at_once_on_a_new_database_all_start() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("fleet.db").display());
+        let tasks: Vec<_> = (0..4)
+            .map(|_| {
+                let url = url.clone();
+                tokio::spawn(async move { Store::open(&url).await })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap().unwrap();
+        }
     });
 }

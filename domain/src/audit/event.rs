@@ -30,7 +30,10 @@ pub struct FunctionDifference {
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are the audit log's own words, listed with their meaning in docs/audit.md")]
+#[expect(
+    missing_docs,
+    reason = "the fields are the audit log's own words, listed with their meaning in docs/api.md"
+)]
 pub enum Event {
     /// The fleet was made.
     FleetCreate { fleet: String, name: String },
@@ -84,7 +87,13 @@ pub enum Event {
         address_class: Option<String>,
     },
     /// A remote tool is at another origin than was approved, or new (then `earlier` is empty).
-    EndpointMoved { edge: EdgeName, version: PluginVersion, tool: ToolId, earlier: Vec<String>, origin: String },
+    EndpointMoved {
+        edge: EdgeName,
+        version: PluginVersion,
+        tool: ToolId,
+        earlier: Vec<String>,
+        origin: String,
+    },
     /// People approved an origin; on every edge if none is named.
     EndpointApprove {
         edge: Option<EdgeName>,
@@ -152,7 +161,9 @@ impl Event {
             Self::ToolsChanged { difference, .. } | Self::ToolsRestored { difference } => {
                 format!("plugin/{}", difference.version.plugin)
             }
-            Self::ToolsApprove { plugin, .. } | Self::ToolsReject { plugin, .. } => format!("plugin/{plugin}"),
+            Self::ToolsApprove { plugin, .. } | Self::ToolsReject { plugin, .. } => {
+                format!("plugin/{plugin}")
+            }
         }
     }
 
@@ -219,14 +230,16 @@ impl Event {
                 "versions": versions.iter().map(ToString::to_string).collect::<Vec<_>>(),
             }),
             Self::EdgeCreate { edge } => json!({ "edge": edge.as_str() }),
-            Self::PluginVersionPush { version, content_digest, archive_sha256, archive_length, tools } => json!({
-                "plugin": version.plugin.as_str(),
-                "version": version.version.to_string(),
-                "content_digest": content_digest.to_string(),
-                "archive_sha256": archive_sha256.to_string(),
-                "archive_length": archive_length,
-                "tools": tools.iter().map(ToolId::as_str).collect::<Vec<_>>(),
-            }),
+            Self::PluginVersionPush { version, content_digest, archive_sha256, archive_length, tools } => {
+                json!({
+                    "plugin": version.plugin.as_str(),
+                    "version": version.version.to_string(),
+                    "content_digest": content_digest.to_string(),
+                    "archive_sha256": archive_sha256.to_string(),
+                    "archive_length": archive_length,
+                    "tools": tools.iter().map(ToolId::as_str).collect::<Vec<_>>(),
+                })
+            }
             Self::EdgeAssignmentSet { edge, version, earlier } => json!({
                 "edge": edge.as_str(),
                 "plugin": version.plugin.as_str(),
@@ -250,15 +263,10 @@ impl Event {
             Self::ToolsSnapshot { version, tool, node, functions } => {
                 let functions: serde_json::Map<String, Value> =
                     functions.iter().map(|(name, hash)| (visible(name), json!(hash.to_string()))).collect();
-                let mut fields = of_tool(version, tool);
-                fields["node"] = json!(node.as_str());
-                fields["functions"] = Value::Object(functions);
-                fields
+                with(of_tool(version, tool), json!({ "node": node.as_str(), "functions": functions }))
             }
             Self::ToolsChanged { node, difference } => {
-                let mut fields = of_difference(difference);
-                fields["node"] = json!(node.as_str());
-                fields
+                with(of_difference(difference), json!({ "node": node.as_str() }))
             }
             Self::ToolsRestored { difference } => of_difference(difference),
             Self::ToolsApprove { functions, attended, .. } => json!({
@@ -268,27 +276,28 @@ impl Event {
             Self::ToolsReject { functions, .. } => {
                 json!({ "functions": functions.iter().map(of_difference).collect::<Vec<_>>() })
             }
-            Self::EndpointPinned { edge, version, tool, origin, address_class } => {
-                let mut fields = of_tool(version, tool);
-                fields["address_class"] = json!(address_class);
-                fields["edge"] = json!(edge.as_str());
-                fields["origin"] = json!(visible(origin));
-                fields
-            }
+            Self::EndpointPinned { edge, version, tool, origin, address_class } => with(
+                of_tool(version, tool),
+                json!({ "edge": edge.as_str(), "origin": visible(origin), "address_class": address_class }),
+            ),
             Self::EndpointMoved { edge, version, tool, earlier, origin } => {
-                let mut fields = of_move(version, tool, earlier, origin);
-                fields["edge"] = json!(edge.as_str());
-                fields
+                with(of_move(version, tool, earlier, origin), json!({ "edge": edge.as_str() }))
             }
-            Self::EndpointApprove { edge, version, tool, earlier, origin, attended } => {
-                let mut fields = of_move(version, tool, earlier, origin);
-                fields["edge"] = json!(edge.as_ref().map(EdgeName::as_str));
-                fields["attended"] = json!(attended);
-                fields
-            }
+            Self::EndpointApprove { edge, version, tool, earlier, origin, attended } => with(
+                of_move(version, tool, earlier, origin),
+                json!({ "edge": edge.as_ref().map(EdgeName::as_str), "attended": attended }),
+            ),
             _ => Value::Null,
         }
     }
+}
+
+/// An object with the members of another.
+fn with(mut object: Value, more: Value) -> Value {
+    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+        object.extend(more);
+    }
+    object
 }
 
 fn of_tool(version: &PluginVersion, tool: &ToolId) -> Value {
@@ -300,18 +309,17 @@ fn of_tool(version: &PluginVersion, tool: &ToolId) -> Value {
 }
 
 fn of_difference(difference: &FunctionDifference) -> Value {
-    let mut fields = of_tool(&difference.version, &difference.tool);
-    fields["function"] = json!(visible(&difference.function));
-    fields["approved"] = json!(difference.approved.map(|hash| hash.to_string()));
-    fields["seen"] = json!(difference.seen.map(|hash| hash.to_string()));
-    fields
+    let more = json!({
+        "function": visible(&difference.function),
+        "approved": difference.approved.map(|hash| hash.to_string()),
+        "seen": difference.seen.map(|hash| hash.to_string()),
+    });
+    with(of_tool(&difference.version, &difference.tool), more)
 }
 
 fn of_move(version: &PluginVersion, tool: &ToolId, earlier: &[String], origin: &str) -> Value {
-    let mut fields = of_tool(version, tool);
-    fields["earlier"] = json!(earlier.iter().map(|origin| visible(origin)).collect::<Vec<_>>());
-    fields["origin"] = json!(visible(origin));
-    fields
+    let earlier: Vec<String> = earlier.iter().map(|origin| visible(origin)).collect();
+    with(of_tool(version, tool), json!({ "earlier": earlier, "origin": visible(origin) }))
 }
 
 fn visible(text: &str) -> String {

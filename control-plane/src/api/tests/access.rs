@@ -48,72 +48,55 @@ fn every_endpoint_is_open_to_exactly_the_roles_that_may() {
     });
 }
 
+/// Requests that are answered with a problem: method, path, body, status, code.
+const BAD: &[(Method, &str, &str, StatusCode, &str)] = &[
+    (Method::GET, "/nowhere", "", StatusCode::NOT_FOUND, "not_found"),
+    (Method::GET, "/api/v1/nowhere", "", StatusCode::NOT_FOUND, "not_found"),
+    (Method::PATCH, "/api/v1/edges", "{}", StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
+    (Method::POST, "/api/v1/edges", "", StatusCode::BAD_REQUEST, "invalid"),
+    (Method::POST, "/api/v1/edges", "{", StatusCode::BAD_REQUEST, "invalid"),
+    (Method::POST, "/api/v1/edges", "{}", StatusCode::BAD_REQUEST, "invalid"),
+    (Method::POST, "/api/v1/edges", r#"{"name":"Eu"}"#, StatusCode::BAD_REQUEST, "invalid"),
+    (Method::POST, "/api/v1/edges", r#"{"name":"a","x":1}"#, StatusCode::BAD_REQUEST, "invalid"),
+    (Method::GET, "/api/v1/edges?limit=0", "", StatusCode::BAD_REQUEST, "invalid"),
+    (Method::GET, "/api/v1/edges?limit=1001", "", StatusCode::BAD_REQUEST, "invalid"),
+    (Method::GET, "/api/v1/edges/none", "", StatusCode::NOT_FOUND, "not_found"),
+    (Method::GET, "/api/v1/plugins/none", "", StatusCode::NOT_FOUND, "not_found"),
+    (Method::GET, "/api/v1/plugins/%00/changes", "", StatusCode::NOT_FOUND, "not_found"),
+    (Method::GET, "/api/v1/nodes/%00", "", StatusCode::BAD_REQUEST, "invalid"),
+    (Method::GET, "/api/v1/nodes?edge=%00", "", StatusCode::BAD_REQUEST, "invalid"),
+    (Method::GET, "/api/v1/edges?cursor=%00", "", StatusCode::BAD_REQUEST, "invalid"),
+    (Method::GET, "/api/v1/audit?name=%00", "", StatusCode::BAD_REQUEST, "invalid"),
+    (Method::DELETE, "/api/v1/tokens/%00", "", StatusCode::BAD_REQUEST, "invalid"),
+    (Method::GET, "/api/v1/nodes/none", "", StatusCode::NOT_FOUND, "not_found"),
+    (
+        Method::PUT,
+        "/api/v1/edges/eu-1/assignments/team",
+        r#"{"version":"x"}"#,
+        StatusCode::BAD_REQUEST,
+        "invalid",
+    ),
+    (
+        Method::PUT,
+        "/api/v1/edges/eu-1/assignments/team",
+        r#"{"version":"1.0.0"}"#,
+        StatusCode::NOT_FOUND,
+        "not_found",
+    ),
+    (Method::DELETE, "/api/v1/edges/eu-1/assignments/team", "", StatusCode::NOT_FOUND, "not_assigned"),
+    (Method::POST, "/api/v1/plugins/versions", "junk", StatusCode::UNPROCESSABLE_ENTITY, "bad_bundle"),
+    (Method::POST, "/api/v1/join-tokens", r#"{"edge":"none"}"#, StatusCode::NOT_FOUND, "not_found"),
+    (Method::POST, "/api/v1/tokens", r#"{"name":"x","roles":["boss"]}"#, StatusCode::BAD_REQUEST, "invalid"),
+    (Method::POST, "/api/v1/plugins/team/approve", r#"{"functions":[]}"#, StatusCode::BAD_REQUEST, "invalid"),
+];
+
 #[test]
 fn what_cannot_be_read_is_answered_with_a_problem_and_changes_nothing() {
     on_both(|bench| async move {
         let port = Port::new(bench).await;
         let admin = port.token(Role::Admin, &[]).await;
         let events = port.fleet.logged().await;
-        let rows = [
-            (Method::GET, "/nowhere", "", StatusCode::NOT_FOUND, "not_found"),
-            (Method::GET, "/api/v1/nowhere", "", StatusCode::NOT_FOUND, "not_found"),
-            (Method::PATCH, "/api/v1/edges", "{}", StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
-            (Method::POST, "/api/v1/edges", "", StatusCode::BAD_REQUEST, "invalid"),
-            (Method::POST, "/api/v1/edges", "{", StatusCode::BAD_REQUEST, "invalid"),
-            (Method::POST, "/api/v1/edges", "{}", StatusCode::BAD_REQUEST, "invalid"),
-            (Method::POST, "/api/v1/edges", r#"{"name":"Eu"}"#, StatusCode::BAD_REQUEST, "invalid"),
-            (Method::POST, "/api/v1/edges", r#"{"name":"a","x":1}"#, StatusCode::BAD_REQUEST, "invalid"),
-            (Method::GET, "/api/v1/edges?limit=0", "", StatusCode::BAD_REQUEST, "invalid"),
-            (Method::GET, "/api/v1/edges?limit=1001", "", StatusCode::BAD_REQUEST, "invalid"),
-            (Method::GET, "/api/v1/edges/none", "", StatusCode::NOT_FOUND, "not_found"),
-            (Method::GET, "/api/v1/plugins/none", "", StatusCode::NOT_FOUND, "not_found"),
-            (Method::GET, "/api/v1/plugins/%00/changes", "", StatusCode::NOT_FOUND, "not_found"),
-            (Method::GET, "/api/v1/nodes/none", "", StatusCode::NOT_FOUND, "not_found"),
-            (
-                Method::PUT,
-                "/api/v1/edges/eu-1/assignments/team",
-                r#"{"version":"x"}"#,
-                StatusCode::BAD_REQUEST,
-                "invalid",
-            ),
-            (
-                Method::PUT,
-                "/api/v1/edges/eu-1/assignments/team",
-                r#"{"version":"1.0.0"}"#,
-                StatusCode::NOT_FOUND,
-                "not_found",
-            ),
-            (
-                Method::DELETE,
-                "/api/v1/edges/eu-1/assignments/team",
-                "",
-                StatusCode::NOT_FOUND,
-                "not_assigned",
-            ),
-            (
-                Method::POST,
-                "/api/v1/plugins/versions",
-                "junk",
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "bad_bundle",
-            ),
-            (Method::POST, "/api/v1/join-tokens", r#"{"edge":"none"}"#, StatusCode::NOT_FOUND, "not_found"),
-            (
-                Method::POST,
-                "/api/v1/tokens",
-                r#"{"name":"x","roles":["boss"]}"#,
-                StatusCode::BAD_REQUEST,
-                "invalid",
-            ),
-            (
-                Method::POST,
-                "/api/v1/plugins/team/approve",
-                r#"{"functions":[]}"#,
-                StatusCode::BAD_REQUEST,
-                "invalid",
-            ),
-        ];
-        for (method, path, body, status, code) in rows {
+        for (method, path, body, status, code) in BAD.iter().cloned() {
             let (got, problem) = port.send(request(&admin, method, path, Body::from(body))).await;
             assert_eq!((got, problem["code"].as_str()), (status, Some(code)), "{path} {body}: {problem}");
             assert_eq!(problem["status"], status.as_u16());

@@ -34,6 +34,8 @@ fn a_version_is_pushed_as_a_stream_and_pushed_again_without_harm() {
         let mut wrong = request(&author, Method::POST, "/api/v1/plugins/versions", Body::from(bytes));
         wrong.headers_mut().insert("pintle-archive-sha256", "00".repeat(32).parse().unwrap());
         assert_eq!(port.send(wrong).await.1["code"], "archive_differs");
+        // An upload may be longer than a JSON body, so this is judged for what it is.
+        assert_eq!(push(&port, &author, vec![b'x'; BODY_MAX + 1]).await.1["code"], "bad_bundle");
         let (status, problem) = push(&port, &author, archive(TEAM, "other")).await;
         assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("version_differs")));
         assert!(problem["remedy"].as_str().unwrap().contains("pintle.yaml"));

@@ -1,11 +1,13 @@
+use domain::audit::FunctionDifference;
 use domain::digest::ListingHash;
 use domain::id::{BootId, NodeName};
 use proto::convert::{ReportedFunction, Seen};
 
+use crate::operation::approve::{Approval, approve};
 use crate::operation::load_part::listing_texts;
 use crate::operation::record_listing::{Recorded, record_listing};
 use crate::operation::store_texts::store_texts;
-use crate::operation::testing::{Fleet, TEAM, canonical, edge, hash, tool, version};
+use crate::operation::testing::{Fleet, TEAM, canonical, edge, hash, plugin, tool, version};
 use crate::store::changes::{self, State};
 use crate::store::testing::on_both;
 
@@ -209,5 +211,34 @@ fn of_many_nodes_at_once_one_makes_the_snapshot_and_the_others_are_compared() {
         let mut names = fleet.events(events).await;
         names.sort();
         assert_eq!(names, ["plugin.tools.changed", "plugin.tools.snapshot"]);
+    });
+}
+
+#[test]
+fn a_tool_of_thousands_of_functions_is_recorded_compared_and_approved() {
+    on_both(|bench| async move {
+        let fleet = Fleet::new(bench).await;
+        fleet.install(TEAM, V).await;
+        let node = fleet.node(&edge(), "node-1").await;
+        let names: Vec<String> = (0..2_000).map(|number| format!("f{number}")).collect();
+        let as_text = |text| names.iter().map(|name| (name.as_str(), text)).collect::<Vec<_>>();
+        fleet.lists(&node, V, "team", &as_text("a")).await;
+        fleet.lists(&node, V, "team", &as_text("b")).await;
+        let functions = names.iter().map(|name| FunctionDifference {
+            version: version(V),
+            tool: tool("team"),
+            function: name.as_str().into(),
+            approved: Some(hash("a")),
+            seen: Some(hash("b")),
+        });
+        let approval = Approval {
+            plugin: plugin("team"),
+            functions: functions.collect(),
+            origins: Vec::new(),
+            attended: true,
+        };
+        let decided = approve(&fleet.store, &fleet.by(), &approval).await.unwrap();
+        assert_eq!((decided.functions.len(), decided.stale.len()), (2_000, 0));
+        assert_eq!(fleet.approved(V, "team", "f1999").await, Some(hash("b")));
     });
 }
