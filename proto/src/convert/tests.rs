@@ -27,8 +27,11 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
+/// A field's name, and what makes it wrong.
+type Row<'r, W> = (&'r str, fn(&mut W));
+
 /// Changes one field of a good message and expects a fault that names it.
-fn names<W, T>(good: &W, rows: &[(&str, fn(&mut W))])
+fn names<W, T>(good: &W, rows: &[Row<'_, W>])
 where
     W: Clone,
     T: TryFrom<W, Error = Error> + std::fmt::Debug,

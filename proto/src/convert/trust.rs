@@ -74,17 +74,17 @@ impl From<&OriginTrust> for v1::OriginTrust {
         match trust {
             OriginTrust::Pinned { origin, address_class } => {
                 wire.set_state(State::Pinned);
-                wire.origin = origin.as_ref().to_owned();
-                wire.address_class = address_class.as_deref().unwrap_or_default().to_owned();
+                origin.as_ref().clone_into(&mut wire.origin);
+                address_class.as_deref().unwrap_or_default().clone_into(&mut wire.address_class);
             }
             OriginTrust::Moved { origin, earlier } => {
                 wire.set_state(State::Moved);
-                wire.origin = origin.as_ref().to_owned();
+                origin.as_ref().clone_into(&mut wire.origin);
                 wire.earlier = earlier.iter().map(|origin| origin.as_ref().to_owned()).collect();
             }
             OriginTrust::New { origin } => {
                 wire.set_state(State::New);
-                wire.origin = origin.as_ref().to_owned();
+                origin.as_ref().clone_into(&mut wire.origin);
             }
             OriginTrust::Connection => wire.set_state(State::Connection),
         }

@@ -201,6 +201,9 @@ fn a_node_that_is_current_is_confirmed_and_sent_nothing() {
     );
 }
 
+/// What a node shows in its Hello.
+type Holding<'a> = &'a dyn Fn(&Stream) -> (Part, v1::SignedHead);
+
 #[test]
 fn an_older_part_another_scopes_and_a_forged_newer_one_are_all_sent_anew() {
     let older = |s: &Stream| s.head(Part::Plan, at(4), &plan(&[]));
@@ -216,7 +219,6 @@ fn an_older_part_another_scopes_and_a_forged_newer_one_are_all_sent_anew() {
         signed.signature[0] ^= 1;
         (part, signed)
     };
-    type Holding<'a> = &'a dyn Fn(&Stream) -> (Part, v1::SignedHead);
     let rows: [(&str, Holding<'_>); 5] = [
         ("older", &older),
         ("foreign", &foreign),
