@@ -6,4 +6,5 @@ mod fleet;
 pub(crate) mod gateway;
 pub(crate) mod hop;
 mod load;
+mod node;
 pub(crate) mod push;

@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use crate::eventually;
 use crate::mcp::Endpoint;
-use crate::process::{Process, pintle};
+use crate::process::{Process, pintle_command};
 
 /// A fleet in a folder of its own; every process ends with it.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl Fleet {
     }
 
     fn command(&self) -> Result<Command> {
-        let mut command = Command::new(pintle()?);
+        let mut command = pintle_command()?;
         command.arg("--data").arg(self.data()).env_remove("PINTLE_TOKEN").env("NO_COLOR", "1");
         Ok(command)
     }

@@ -5,6 +5,8 @@
 
 mod bench;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// Measures the product on this machine.
@@ -32,9 +34,25 @@ enum Benchmark {
     RawHop(bench::hop::Options),
 }
 
+fn main() -> ExitCode {
+    // The fleets that are measured run from this same binary, so that nothing else has to be built first.
+    if std::env::args_os().next().is_some_and(|name| name == "pintle") {
+        return cli::main();
+    }
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn run() -> anyhow::Result<()> {
     rustls::crypto::ring::default_provider().install_default().ok();
+    let logs = tracing_subscriber::EnvFilter::new("warn");
+    tracing_subscriber::fmt().with_env_filter(logs).with_writer(std::io::stderr).init();
     let arguments = Arguments::parse();
     match arguments.benchmark {
         Benchmark::Gateway(options) => bench::gateway::run(&options, arguments.json).await,

@@ -7,6 +7,21 @@ use anyhow::{Context as _, Result, bail};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
+/// The `pintle` of this build, to be given its arguments.
+///
+/// # Errors
+/// As [`pintle`].
+pub fn pintle_command() -> Result<Command> {
+    let this = std::env::current_exe().context("failed to find this program")?;
+    if this.file_stem().is_some_and(|name| name == "bench") {
+        // The benchmarks' binary is `pintle` too, under that name.
+        let mut command = Command::new(this);
+        command.arg0("pintle");
+        return Ok(command);
+    }
+    Ok(Command::new(pintle()?))
+}
+
 /// The `pintle` binary of this build.
 ///
 /// # Errors

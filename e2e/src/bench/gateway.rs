@@ -40,7 +40,10 @@ struct Measured {
 pub(crate) async fn run(options: &Options, json: bool) -> anyhow::Result<()> {
     let scratch = tempfile::tempdir()?;
     let mut children = Vec::new();
-    let targets = start_all(options, scratch.path(), &mut children).await?;
+    let bench = std::env::current_exe()?;
+    let bench = bench.to_str().context("failed to read this program's own path")?;
+    let node = super::fleet::start_one_node(bench).await?;
+    let targets = start_all(options, scratch.path(), bench, &node, &mut children).await?;
     let span = Duration::from_secs_f64(options.seconds);
     let mut measured = Vec::new();
     for &sessions in &options.sessions {
@@ -66,10 +69,10 @@ pub(crate) async fn run(options: &Options, json: bool) -> anyhow::Result<()> {
 async fn start_all(
     options: &Options,
     scratch: &Path,
+    bench: &str,
+    node: &super::fleet::OneNode,
     children: &mut Vec<Child>,
 ) -> anyhow::Result<Vec<(&'static str, Target)>> {
-    let bench = std::env::current_exe()?;
-    let bench = bench.to_str().context("failed to read this program's own path")?;
     let mut start = Command::new(bench);
     start.args(["echo-server", "--http", "127.0.0.1:0"]);
     let direct = first_line_address(start, children).await?;
@@ -79,11 +82,10 @@ async fn start_all(
     let target = |address, path, function: &str| Target { address, path, token: None, function: function.to_owned() };
     let mut targets =
         vec![("direct", target(direct, "/mcp", "echo")), ("raw hop", target(hop, "/mcp", "echo"))];
-    let node = super::fleet::start_one_node(scratch, bench, children).await?;
     targets.push(("pintle", Target {
         address: node.address,
         path: "/mcp",
-        token: Some(node.token),
+        token: Some(node.token.clone()),
         function: "echo__echo".to_owned(),
     }));
     match mcp_proxy(options) {
