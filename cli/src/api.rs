@@ -1,0 +1,355 @@
+//! The shapes of the control plane's HTTP API as this program reads them (`docs/api.md`).
+//!
+//! Members that are not needed for tables are not read; `--json` prints the server's own documents.
+
+#![expect(clippy::struct_field_names, reason = "the API names the members")]
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// A function that waits for approval, in `changed` of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Changed {
+    /// Of the plugin.
+    pub version: String,
+    /// Function ID.
+    pub function: String,
+    /// `drifted`, `new` or `gone`.
+    pub state: String,
+    /// Whether every form of it was rejected.
+    #[serde(default)]
+    pub rejected: bool,
+    /// Some of the nodes that saw it so.
+    #[serde(default)]
+    pub nodes: Vec<String>,
+    /// How many nodes did.
+    #[serde(default)]
+    pub nodes_total: u64,
+}
+
+/// A function that is not listed, snapshotted or called.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct LeftOut {
+    /// Function ID.
+    pub function: String,
+    /// The reason's code.
+    pub code: String,
+    /// The reason.
+    #[serde(default)]
+    pub reason: String,
+    /// Nodes that saw it so.
+    #[serde(default)]
+    pub nodes: Vec<String>,
+    /// How many nodes did, where `nodes` is cut.
+    #[serde(default)]
+    pub nodes_total: u64,
+}
+
+/// A remote tool whose origin differs from the pinned one.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Moved {
+    /// Of the plugin.
+    pub version: String,
+    /// Tool ID.
+    pub tool: String,
+    /// The edge where it is judged so, if one is named.
+    #[serde(default)]
+    pub edge: Option<String>,
+    /// Origins that are pinned; none for a new tool.
+    #[serde(default)]
+    pub from: Vec<String>,
+    /// The origin that waits.
+    pub to: String,
+}
+
+/// A version of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Version {
+    /// `SemVer`.
+    pub version: String,
+    /// Edges where it is installed.
+    #[serde(default)]
+    pub edges: Vec<String>,
+    /// The content digest.
+    #[serde(default)]
+    pub content_digest: String,
+    /// When it was pushed.
+    #[serde(default)]
+    pub pushed_at: String,
+}
+
+/// What one node does with one version.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct NodeState {
+    /// The node's name.
+    pub node: String,
+    /// Its edge.
+    #[serde(default)]
+    pub edge: String,
+    /// The version.
+    #[serde(default)]
+    pub version: String,
+    /// For example `installing`, `serving`, `failed`.
+    pub state: String,
+    /// Why, where it failed.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// A plugin with everything that is to be said about it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Plugin {
+    /// Its name.
+    pub name: String,
+    /// Every version that was pushed.
+    #[serde(default)]
+    pub versions: Vec<Version>,
+    /// What waits for approval.
+    #[serde(default)]
+    pub changed: Vec<Changed>,
+    /// What is left out.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
+    /// What is callable but not listed to models.
+    #[serde(default)]
+    pub not_shown: Vec<LeftOut>,
+    /// Endpoints that moved.
+    #[serde(default)]
+    pub moved: Vec<Moved>,
+    /// What each node does with it.
+    #[serde(default)]
+    pub nodes: Vec<NodeState>,
+}
+
+/// A listing with its hash.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Listing {
+    /// `v1:sha256:…`; absent where the function is gone.
+    #[serde(default)]
+    pub hash: Option<String>,
+    /// The canonical text.
+    #[serde(default, deserialize_with = "text")]
+    pub listing: Option<String>,
+    /// How it differs from the approved one.
+    #[serde(default)]
+    pub grades: Vec<String>,
+    /// Nodes that saw it; empty for the approved one.
+    #[serde(default)]
+    pub nodes: Vec<String>,
+    /// How many nodes did.
+    #[serde(default)]
+    pub nodes_total: u64,
+}
+
+/// One open change.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Change {
+    /// Of the plugin.
+    pub version: String,
+    /// Tool ID.
+    pub tool: String,
+    /// The function's name within the tool.
+    pub function: String,
+    /// What the fleet goes by; none for a new function.
+    pub approved: Option<Listing>,
+    /// What nodes saw, newest first.
+    #[serde(default)]
+    pub variants: Vec<Listing>,
+    /// How the change is graded.
+    #[serde(default)]
+    pub grades: Vec<String>,
+}
+
+/// One open move of an origin.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct OpenMove {
+    /// What moved where.
+    #[serde(flatten)]
+    pub moved: Moved,
+    /// What it lists at its new place, as far as it could be listed.
+    #[serde(default)]
+    pub functions: Vec<Value>,
+}
+
+/// Everything about one plugin that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Changes {
+    /// Functions.
+    #[serde(default, alias = "items")]
+    pub changes: Vec<Change>,
+    /// Origins.
+    #[serde(default)]
+    pub moved: Vec<OpenMove>,
+}
+
+/// What an approval did.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Approved {
+    /// What is now the one the fleet goes by.
+    #[serde(default)]
+    pub approved: Vec<Value>,
+    /// What was not applied, since its base had moved.
+    #[serde(default)]
+    pub stale: Vec<Value>,
+    /// The edges it concerns.
+    #[serde(default)]
+    pub edges: Vec<Raised>,
+}
+
+/// An edge and the generation of trust that carries an approval.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Raised {
+    /// The edge's name.
+    pub edge: String,
+    /// Nodes at this or a later one go by the approval.
+    pub trust_generation: u64,
+}
+
+/// How far one part of an edge's plugin set has come.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct PartState {
+    /// The newest.
+    pub generation: u64,
+    /// Nodes that hold it durably.
+    pub acknowledged: u64,
+    /// Nodes that are connected.
+    pub connected: u64,
+    /// Connected nodes that have not acknowledged, by name.
+    #[serde(default)]
+    pub waiting: Vec<String>,
+}
+
+/// The parts of an edge.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Parts {
+    /// What an approval changes.
+    pub trust: PartState,
+}
+
+/// A row of the catalog.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct CatalogEntry {
+    /// Function ID.
+    pub id: String,
+    /// As models see it.
+    #[serde(default)]
+    pub model_name: String,
+    /// The plugin.
+    pub plugin: String,
+    /// Its version.
+    pub version: String,
+    /// The edge.
+    #[serde(default)]
+    pub edge: String,
+    /// `callable`, `drifted`, `new`, …
+    pub state: String,
+    /// The snapshot's canonical listing.
+    #[serde(default, deserialize_with = "text")]
+    pub listing: Option<String>,
+}
+
+/// An edge.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Edge {
+    /// Its name.
+    pub name: String,
+    /// How many nodes belong to it.
+    #[serde(default)]
+    pub nodes_total: u64,
+    /// How many of them are connected.
+    #[serde(default)]
+    pub nodes_connected: u64,
+    /// What is installed on it.
+    #[serde(default)]
+    pub assignments: Vec<Assignment>,
+}
+
+/// A version on an edge.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Assignment {
+    /// The plugin.
+    pub plugin: String,
+    /// The installed version.
+    pub version: String,
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub id: String,
+    /// Its edge.
+    #[serde(default)]
+    pub edge: String,
+    /// Whether it has a stream now.
+    #[serde(default)]
+    pub connected: bool,
+    /// The agent's version.
+    #[serde(default)]
+    pub agent_version: Option<String>,
+    /// When it was last heard.
+    #[serde(default)]
+    pub last_seen: Option<String>,
+    /// What it does with each version that it was given.
+    #[serde(default)]
+    pub versions: Vec<NodeVersion>,
+    /// What keeps it from doing what it should.
+    #[serde(default)]
+    pub problems: Vec<String>,
+}
+
+/// A version as its node says that it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct NodeVersion {
+    /// The plugin.
+    pub plugin: String,
+    /// The version.
+    pub version: String,
+    /// For example `installing`, `serving`, `failed`.
+    pub state: String,
+    /// Why, where it failed.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// An audit event.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Event {
+    /// Its place in the chain.
+    pub seq: u64,
+    /// When.
+    pub at: String,
+    /// Who.
+    #[serde(default)]
+    pub actor: String,
+    /// What: `noun.noun.verb`.
+    pub name: String,
+    /// To what.
+    #[serde(default)]
+    pub subject: String,
+}
+
+/// What verifying the audit log found.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Verified {
+    /// Events read.
+    pub events: u64,
+    /// The hash of the newest.
+    pub head: String,
+    /// Whether each follows from the one before.
+    pub ok: bool,
+    /// The first that does not.
+    #[serde(default)]
+    pub first_bad: Option<u64>,
+}
+
+/// Listings come as canonical text or as the document itself.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Option::<Value>::deserialize(deserializer)? {
+        None => None,
+        Some(Value::String(text)) => Some(text),
+        Some(other) => Some(other.to_string()),
+    })
+}

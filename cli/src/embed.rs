@@ -1,0 +1,189 @@
+//! A control plane and nodes inside this process: the one place that starts them.
+//!
+//! Used by `server`, `node`, `up` and `demo`; everything else speaks to them over the network.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use control_plane::Server;
+use node_agent::{Joined, Node, bridge};
+use tracing_subscriber::EnvFilter;
+
+use crate::called::Called;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::place::{Place, token_from};
+
+/// Where a node keeps the token for its MCP endpoint, in its folder.
+pub(crate) const MCP_TOKEN: &str = "mcp.token";
+
+/// What a control plane is started with.
+#[derive(Debug)]
+pub(crate) struct ServerPlan {
+    /// Where it keeps everything that is in no database.
+    pub data: PathBuf,
+    /// `postgres://…`; `SQLite` in `data` if there is none.
+    pub database: Option<String>,
+    /// Where people reach it.
+    pub people: SocketAddr,
+    /// Where nodes reach it.
+    pub node: SocketAddr,
+    /// What join strings name, if not the address above.
+    pub node_address: Option<String>,
+}
+
+/// Starts a control plane.
+///
+/// # Errors
+/// An address is in use, or the data cannot be opened.
+pub(crate) async fn start_server(plan: ServerPlan) -> Result<Server> {
+    let mut config = control_plane::Config::new(plan.data);
+    config.database = plan.database;
+    config.people_listen = plan.people;
+    config.node_listen = plan.node;
+    config.node_address = plan.node_address;
+    Ok(Server::start(config).await?)
+}
+
+/// Starts a node that has joined.
+///
+/// # Errors
+/// It has not joined, or the address is in use.
+pub(crate) async fn start_node(data: PathBuf, listen: SocketAddr) -> Result<Node> {
+    let mut config = node_agent::Config::new(data);
+    config.gateway.listen = listen;
+    Ok(Node::start(config).await?)
+}
+
+/// Joins a fleet by the string that `pintle node token` printed.
+///
+/// # Errors
+/// The string is not one, or the control plane does not take it.
+pub(crate) async fn join(join: &str, data: &Path, name: &str) -> Result<Joined> {
+    Ok(node_agent::join(join, data, name).await?)
+}
+
+/// Where agents reach a node.
+pub(crate) fn endpoint(node: &Node) -> String {
+    node.mcp_url()
+}
+
+/// Sends logs to stderr: warnings, or what `PINTLE_LOG` says (`info`, `node_agent=debug`, …).
+pub(crate) fn log_to_stderr() {
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter("warn")).with_writer(std::io::stderr);
+    // A second subscriber in one process is refused; the first goes on.
+    subscriber.try_init().ok();
+}
+
+/// Sends logs to a file.
+///
+/// # Errors
+/// The file cannot be made.
+pub(crate) fn log_to_file(path: &Path) -> Result<()> {
+    let file = std::fs::File::create(path).with_context(|| format!("make the log `{}`", path.display()))?;
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter("info")).with_ansi(false);
+    subscriber.with_writer(std::sync::Mutex::new(file)).try_init().ok();
+    Ok(())
+}
+
+fn filter(usual: &str) -> EnvFilter {
+    EnvFilter::try_from_env("PINTLE_LOG").unwrap_or_else(|_| EnvFilter::new(usual))
+}
+
+/// Waits for Ctrl-C or SIGTERM.
+///
+/// # Errors
+/// The system gives no signals.
+pub(crate) async fn until_told_to_stop() -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
+    tokio::select! {
+        told = tokio::signal::ctrl_c() => told.context("listen for Ctrl-C"),
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+/// Which node a command goes through.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct NodeFlags {
+    /// The node's MCP endpoint [default: that of the node which runs from the data folder]
+    #[arg(long, value_name = "URL", env = "PINTLE_ENDPOINT")]
+    pub endpoint: Option<String>,
+    /// The node's folder, which holds the token for its endpoint [default: node in the data folder]
+    #[arg(long, value_name = "DIR", env = "PINTLE_NODE_DATA")]
+    pub node_data: Option<PathBuf>,
+}
+
+/// A node's MCP endpoint, with the token for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Endpoint {
+    url: String,
+    token: String,
+}
+
+impl Endpoint {
+    /// The endpoint at `url`, of the node that keeps its token in `node_data`.
+    ///
+    /// # Errors
+    /// There is no token in the folder.
+    pub(crate) fn new(url: String, node_data: &Path) -> Result<Self, Failure> {
+        Ok(Self { url, token: token_from(&node_data.join(MCP_TOKEN))? })
+    }
+
+    /// The endpoint that the flags name, else that of the node which runs from the data folder.
+    ///
+    /// # Errors
+    /// No node is known, or there is no token for it.
+    pub(crate) fn find(flags: &NodeFlags, place: &Place) -> Result<Self, Failure> {
+        let node_data = flags.node_data.clone().unwrap_or_else(|| place.node());
+        let running = || Ok::<_, Failure>(place.running()?.and_then(|running| running.mcp));
+        let url = match &flags.endpoint {
+            Some(url) => Some(url.clone()),
+            None => running()?,
+        };
+        let Some(url) = url else {
+            let what = format!("no node has been started from `{}`", place.data().display());
+            return Err(Failure::new(Exit::Unreachable, what)
+                .remedy("start one with `pintle up`, or name one with --endpoint URL and --node-data DIR"));
+        };
+        Self::new(url, &node_data)
+    }
+
+    /// One call; `progress` is told what the tool says meanwhile.
+    ///
+    /// # Errors
+    /// The endpoint cannot be reached, does not know the token, or answers with a protocol error.
+    pub(crate) async fn call(
+        &self,
+        function: &str,
+        arguments: &str,
+        progress: &mut (dyn FnMut(&str) + Send),
+    ) -> Result<Called> {
+        let raw = bridge::call(&self.url, &self.token, function, arguments, progress)
+            .await
+            .map_err(|error| self.failed(error))?;
+        Ok(Called::read(raw.get()))
+    }
+
+    /// Forwards stdin and stdout to the endpoint until stdin ends.
+    ///
+    /// # Errors
+    /// The endpoint cannot be reached or does not know the token.
+    pub(crate) async fn bridge(&self) -> Result<()> {
+        bridge::run(&self.url, &self.token, tokio::io::stdin(), tokio::io::stdout())
+            .await
+            .map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: bridge::Error) -> anyhow::Error {
+        let unreachable = error.is_unreachable();
+        let chain: Vec<String> = anyhow::Error::from(error).chain().map(ToString::to_string).collect();
+        if unreachable {
+            let what = format!("no node answers at {}: failed to {}", self.url, chain.join(": "));
+            let failure = Failure::new(Exit::Unreachable, what);
+            return failure.remedy("start one with `pintle up` or `pintle node run`").into();
+        }
+        Failure::failed(format!("failed to {}", chain.join(": "))).into()
+    }
+}

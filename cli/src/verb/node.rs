@@ -1,0 +1,38 @@
+//! `pintle node …`: join tokens, joining, running a node, the list of nodes.
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::exit::Exit;
+
+mod join;
+mod list;
+mod run;
+mod token;
+
+/// Verbs of `pintle node`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Makes a join token: one string that holds all a node needs
+    Token(token::Args),
+    /// Joins this machine to a fleet
+    Join(join::Args),
+    /// Runs this machine's node until Ctrl-C
+    Run(run::Args),
+    /// Every node, and what is wrong with it
+    List(list::Args),
+}
+
+/// Carries out one of them.
+///
+/// # Errors
+/// As the verb does.
+pub(crate) async fn run(command: Command, context: &Context) -> Result<Exit> {
+    match command {
+        Command::Token(args) => token::run(&args, context).await,
+        Command::Join(args) => join::run(&args, context).await,
+        Command::Run(args) => run::run(&args, context).await,
+        Command::List(args) => list::run(&args, context).await,
+    }
+}

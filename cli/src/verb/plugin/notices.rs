@@ -1,0 +1,124 @@
+//! What is to be said about a plugin beneath its row: what changed and waits, what is left out and why,
+//! which endpoints moved. Each with the command that deals with it.
+
+use crate::api::{Changed, LeftOut, Moved, Plugin};
+use crate::output::shown;
+
+/// Nodes that are named before the rest is counted.
+const NAMED: usize = 3;
+
+/// Every notice of a plugin, one line each, without indentation.
+pub(crate) fn notices(plugin: &Plugin) -> Vec<String> {
+    let mut lines: Vec<String> = plugin.changed.iter().map(|changed| change(&plugin.name, changed)).collect();
+    lines.extend(plugin.moved.iter().map(moved));
+    if !lines.is_empty() {
+        let what = match (plugin.changed.is_empty(), plugin.moved.is_empty()) {
+            (false, true) => "Nodes do not call these functions until they are approved",
+            (true, false) => "Nodes do not call this tool's functions until the move is approved",
+            _ => "Nodes do not call these functions, nor the moved tool's, until they are approved",
+        };
+        lines.push(format!("{what}: pintle plugin approve-tools {}", shown::line(&plugin.name)));
+    }
+    lines.extend(plugin.left_out.iter().map(|out| left_out("left out", out)));
+    lines.extend(plugin.not_shown.iter().map(|out| left_out("not shown to models", out)));
+    lines
+}
+
+fn change(plugin: &str, changed: &Changed) -> String {
+    let what = match changed.state.as_str() {
+        "new" | "new_function" => "was not there when the plugin's tools were approved",
+        "gone" => "is no longer listed",
+        "volatile" => "lists itself differently again and again",
+        _ if changed.rejected => "lists itself in a form that was rejected",
+        _ => "lists itself differently from when the plugin's tools were approved",
+    };
+    format!(
+        "changed: {} ({} {}) {what}{}",
+        shown::line(&changed.function),
+        shown::line(plugin),
+        shown::line(&changed.version),
+        on(&changed.nodes, changed.nodes_total)
+    )
+}
+
+fn left_out(what: &str, out: &LeftOut) -> String {
+    let reason =
+        if out.reason.is_empty() { String::new() } else { format!(": {}", shown::line(&out.reason)) };
+    format!(
+        "{what}: {} ({}){reason}{}",
+        shown::line(&out.function),
+        shown::line(&out.code),
+        on(&out.nodes, out.nodes_total)
+    )
+}
+
+/// `endpoint moved: TOOL: OLD -> NEW`, or `endpoint new: TOOL: ORIGIN` where nothing was pinned.
+pub(crate) fn moved(moved: &Moved) -> String {
+    let (tool, to) = (shown::line(&moved.tool), shown::line(&moved.to));
+    if moved.from.is_empty() {
+        return format!("endpoint new: {tool}: {to}");
+    }
+    format!("endpoint moved: {tool}: {} -> {to}", shown::line(&moved.from.join(", ")))
+}
+
+fn on(nodes: &[String], total: u64) -> String {
+    if nodes.is_empty() { String::new() } else { format!(", on {}", named(nodes, total)) }
+}
+
+/// Three nodes by name, then how many more. `total` counts where `nodes` is only some of them.
+pub(crate) fn named(nodes: &[String], total: u64) -> String {
+    let names: Vec<String> = nodes.iter().take(NAMED).map(|name| shown::line(name)).collect();
+    let total = usize::try_from(total).unwrap_or(usize::MAX).max(nodes.len());
+    match total.saturating_sub(names.len()) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plugin(json: serde_json::Value) -> Plugin {
+        serde_json::from_value(json).expect("a plugin")
+    }
+
+    #[test]
+    fn a_plugin_without_trouble_has_no_notice() {
+        assert_eq!(notices(&plugin(serde_json::json!({"name": "team"}))), Vec::<String>::new());
+    }
+
+    // R3.28: the notice names plugin, nodes, functions and the command.
+    #[test]
+    fn a_change_names_its_function_three_nodes_and_the_command() {
+        let nodes: Vec<String> = (1..=4).map(|n| format!("node-{n}")).collect();
+        let lines = notices(&plugin(serde_json::json!({"name": "team", "changed": [
+            {"version": "1.4.0", "tool": "team", "function": "team.hello", "state": "drifted",
+             "nodes": nodes, "nodes_total": 44}]})));
+        assert_eq!(
+            lines,
+            [
+                "changed: team.hello (team 1.4.0) lists itself differently from when the plugin's tools were \
+             approved, on node-1, node-2, node-3 and 41 more",
+                "Nodes do not call these functions until they are approved: pintle plugin approve-tools team",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_move_shows_both_origins() {
+        let lines = notices(&plugin(serde_json::json!({"name": "team", "moved": [
+            {"version": "1.1.0", "tool": "wx", "from": ["http://127.0.0.1:1"], "to": "http://127.0.0.1:2"}]})));
+        assert_eq!(
+            lines.first().map(String::as_str),
+            Some("endpoint moved: wx: http://127.0.0.1:1 -> http://127.0.0.1:2")
+        );
+    }
+
+    #[test]
+    fn what_is_left_out_says_why() {
+        let lines = notices(&plugin(serde_json::json!({"name": "team", "left_out": [
+            {"function": "team.hello", "code": "twice", "reason": "the server lists it twice", "nodes": ["a"]}]})));
+        assert_eq!(lines, ["left out: team.hello (twice): the server lists it twice, on a"]);
+    }
+}
