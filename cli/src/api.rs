@@ -76,6 +76,19 @@ pub(crate) struct Version {
     /// When it was pushed.
     #[serde(default)]
     pub pushed_at: String,
+    /// Its tools.
+    #[serde(default)]
+    pub tools: Vec<Tool>,
+}
+
+/// A tool of a version.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Tool {
+    /// Tool ID.
+    pub tool: String,
+    /// When and from whom its snapshot was taken; none if nobody listed it completely yet.
+    #[serde(default)]
+    pub snapshot: Option<Value>,
 }
 
 /// What one node does with one version.

@@ -6,17 +6,20 @@ use anyhow::Result;
 use domain::id::PluginVersion;
 use serde_json::{Value, json};
 
-use crate::api::{Moved, Node, NodeState};
+use crate::api::{Moved, Node, NodeState, Plugin};
 use crate::client::{Client, escape};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::progress::Progress;
-use crate::output::{Output, Table, good, waits};
+use crate::output::{Output, Table, good, shown, waits};
 use crate::verb::plugin::notices;
 
 /// Between two looks at what nodes do.
-const LOOK: Duration = Duration::from_millis(250);
+const LOOK: Duration = Duration::from_millis(100);
+
+/// For what nodes listed to be recorded once they serve it: one round trip and a transaction.
+const SNAPSHOTS: Duration = Duration::from_secs(5);
 
 /// Flags of `pintle assign`.
 #[derive(Debug, clap::Args)]
@@ -61,14 +64,23 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let states = wait(&client, out, &version, args).await?;
+    let unlisted = if verdict(&states) == Exit::Done {
+        wait_for_snapshots(&client, &version).await?
+    } else {
+        Vec::new()
+    };
     if out.is_json() {
         let nodes: Vec<Value> = states
             .iter()
             .map(|one| json!({"node": one.node, "state": one.state, "reason": one.reason}))
             .collect();
-        out.json(&json!({"assigned": assigned, "nodes": nodes}))?;
+        out.json(&json!({"assigned": assigned, "nodes": nodes, "without_snapshot": unlisted}))?;
     } else {
         print(out, &states)?;
+        if !unlisted.is_empty() {
+            let tools = shown::line(&unlisted.join(", "));
+            out.note(format_args!("Not listed completely yet, so not called yet: {tools}"));
+        }
     }
     Ok(verdict(&states))
 }
@@ -90,6 +102,22 @@ async fn wait(
         let is_over = states.iter().all(|state| is_serving(state) || is_failed(state));
         if is_over || began.elapsed() >= args.timeout {
             return Ok(states);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// The tools that have no snapshot yet. Nodes say that they serve a moment before what they listed is
+/// recorded, so this waits a little; a tool that cannot be listed is no reason to wait longer.
+async fn wait_for_snapshots(client: &Client, version: &PluginVersion) -> Result<Vec<String>, Failure> {
+    let (began, wanted) = (Instant::now(), version.version.to_string());
+    loop {
+        let plugin: Plugin = client.get(&format!("/plugins/{}", version.plugin)).await?;
+        let tools = plugin.versions.into_iter().filter(|one| one.version == wanted).flat_map(|one| one.tools);
+        let unlisted: Vec<String> =
+            tools.filter(|tool| tool.snapshot.is_none()).map(|tool| tool.tool).collect();
+        if unlisted.is_empty() || began.elapsed() >= SNAPSHOTS {
+            return Ok(unlisted);
         }
         tokio::time::sleep(LOOK).await;
     }

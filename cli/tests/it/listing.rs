@@ -98,7 +98,7 @@ fn a_join_string_stands_alone_on_stdout() {
 }
 
 #[test]
-fn assign_waits_until_every_connected_node_serves() {
+fn assign_waits_until_every_connected_node_serves_and_the_snapshot_is_taken() {
     let (fake, folder) = (Fake::start(), tempfile::tempdir().unwrap());
     let nodes = |state: &str| {
         let versions = json!([{"plugin": "team", "version": "1.0.0", "state": state, "reason": null}]);
@@ -106,6 +106,12 @@ fn assign_waits_until_every_connected_node_serves() {
             {"id": "1", "name": "n1", "edge": "a", "connected": true, "versions": versions},
             {"id": "2", "name": "n2", "edge": "a", "connected": false, "versions": []}], "next": null})
     };
+    let plugin = |snapshot: Value| json!({"name": "team", "versions": [{"version": "1.0.0", "tools": [{"tool": "team", "snapshot": snapshot}]}]});
+    fake.on("GET /plugins/team", 200, plugin(Value::Null)).on(
+        "GET /plugins/team",
+        200,
+        plugin(json!({"functions": 1})),
+    );
     fake.on("PUT /edges/a/assignments/team", 200, json!({"changed": true, "moved": []}))
         .on("GET /nodes", 200, nodes("starting"))
         .on("GET /nodes", 200, nodes("serving"));
@@ -113,7 +119,7 @@ fn assign_waits_until_every_connected_node_serves() {
         fake.pintle(folder.path()).args(["assign", "team@1.0.0", "--edge", "a", "--wait"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("serving"));
-    assert_eq!(fake.asked().len(), 3);
+    assert_eq!(fake.asked().len(), 5);
 }
 
 #[test]

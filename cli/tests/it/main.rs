@@ -9,6 +9,7 @@ mod help;
 mod input;
 mod listing;
 mod push;
+mod story;
 
 use std::path::Path;
 
