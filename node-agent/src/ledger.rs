@@ -146,7 +146,8 @@ pub(crate) fn missing(
         && let (Content::Trust(trust), _) = content.read(part)
     {
         let hashes = listing_hashes(&trust);
-        missing.extend(hashes.iter().filter(|hash| !texts.contains_key(hash)).map(|hash| hash.digest()));
+        let lacking = hashes.iter().filter(|hash| !texts.contains_key(hash));
+        missing.extend(lacking.map(ListingHash::digest));
     }
     missing
 }

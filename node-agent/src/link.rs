@@ -8,8 +8,6 @@ pub(crate) mod connect;
 mod parts;
 mod retry;
 mod session;
-#[cfg(test)]
-mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -240,7 +238,7 @@ impl Link {
                 message = stream.message() => match message {
                     Ok(Some(message)) => {
                         let orders = wire.session.message(message, self.runtime.now_ms());
-                        if let Some(closed) = self.obey(wire, orders).await {
+                        if let Some(closed) = self.obey(wire, orders) {
                             return Ended::Closed(closed);
                         }
                     }
@@ -249,7 +247,7 @@ impl Link {
                 },
                 () = tokio::time::sleep(tick) => {
                     let orders = wire.session.tick(self.runtime.now_ms(), waiting);
-                    if let Some(closed) = self.obey(wire, orders).await {
+                    if let Some(closed) = self.obey(wire, orders) {
                         return Ended::Closed(closed);
                     }
                 }
@@ -269,13 +267,13 @@ impl Link {
     }
 
     /// Does what the session orders, in order; says why it is over, if it is.
-    async fn obey(&mut self, wire: &mut Wire, orders: Vec<Order>) -> Option<Closed> {
+    fn obey(&mut self, wire: &mut Wire, orders: Vec<Order>) -> Option<Closed> {
         let mut orders: VecDeque<Order> = orders.into();
         while let Some(order) = orders.pop_front() {
             match order {
                 Order::Send(said) => wire.outbox.push_back((&said).into()),
                 Order::Store(storing) => {
-                    let result = self.store(&storing.part).await;
+                    let result = self.store(&storing.part);
                     let after = wire.session.stored(*storing, result);
                     after.into_iter().rev().for_each(|order| orders.push_front(order));
                 }
@@ -299,7 +297,7 @@ impl Link {
         None
     }
 
-    async fn store(&mut self, part: &HeldPart) -> Result<(), String> {
+    fn store(&mut self, part: &HeldPart) -> Result<(), String> {
         // One part at a time and some milliseconds each; the stream waits, since nothing may be
         // acknowledged before it is durable.
         let stored = tokio::task::block_in_place(|| self.ledger.store(part));
@@ -346,6 +344,10 @@ impl Link {
     }
 
     fn report(&self, wire: &mut Wire) {
+        for (plugin, reason) in self.spool.take_mismatches() {
+            let refused = wire.session.refuse_plan(&plugin, &reason);
+            wire.outbox.extend(refused.iter().map(Into::into));
+        }
         for report in self.spool.waiting(wire.reported) {
             wire.reported = report.sequence;
             wire.outbox.push_back((&NodeSaid::Report(Box::new(report.as_ref().clone()))).into());

@@ -6,8 +6,6 @@
 
 mod local;
 mod set;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -204,6 +202,9 @@ impl Reconciler {
                 let attempts = self.local.attempts(&version) + 1;
                 let delay = retry_after_ms(attempts, rand::random());
                 let reason = crate::sentence(&error);
+                if matches!(error, installer::Error::PlanMismatch { .. }) {
+                    self.sup.mismatch(&version.plugin, &reason);
+                }
                 tracing::warn!(plugin.version = %version, attempts, reason = %reason, "a version cannot be installed");
                 let next_try = crate::now().plus_millis(i64::try_from(delay).unwrap_or(i64::MAX));
                 self.local.failed(&version, Failure { reason: reason.into(), attempts, next_try });
@@ -221,9 +222,17 @@ impl Reconciler {
                 self.told.insert(standing.plugin.clone(), told);
             }
         }
-        let there =
-            |plugin: &PluginName| decision.standings.iter().any(|standing| standing.plugin == *plugin);
-        let gone: Vec<PluginName> = self.told.keys().filter(|plugin| !there(plugin)).cloned().collect();
+        // What was unassigned in this boot goes on to say so, when nothing of it is left.
+        let gone = |plugin: &PluginName, told: &Told| {
+            !matches!(told, Told::Unassigned(_))
+                && !decision.standings.iter().any(|standing| standing.plugin == *plugin)
+        };
+        let gone: Vec<PluginName> = self
+            .told
+            .iter()
+            .filter(|(plugin, told)| gone(plugin, told))
+            .map(|(plugin, _)| plugin.clone())
+            .collect();
         for plugin in gone {
             self.told.remove(&plugin);
             changed.push((plugin, None));

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::digest::ListingHash;
-use domain::id::{PluginVersion, ToolId};
+use domain::id::{PluginName, PluginVersion, ToolId};
 use proto::convert::Report;
 use tokio::sync::watch;
 
@@ -24,11 +24,16 @@ pub(crate) struct Spool {
     changed: watch::Sender<u64>,
 }
 
+/// A plugin whose bundle is not what the plan says, and how.
+pub(crate) type Mismatch = (PluginName, Arc<str>);
+
 #[derive(Debug, Default)]
 struct Inner {
     /// The sequence given last; rises within one boot.
     sequence: u64,
     entries: BTreeMap<Key, Entry>,
+    /// One per plugin, until it was sent; found again at each try to install.
+    mismatches: BTreeMap<PluginName, Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -62,6 +67,17 @@ impl Spool {
         inner.entries.insert(key, entry);
         drop(inner);
         self.changed.send_modify(|number| *number += 1);
+    }
+
+    /// The bundle of a plugin is not what the plan says.
+    pub(crate) fn put_mismatch(&self, (plugin, reason): Mismatch) {
+        self.lock().mismatches.insert(plugin, reason);
+        self.changed.send_modify(|number| *number += 1);
+    }
+
+    /// What was found since it was asked last.
+    pub(crate) fn take_mismatches(&self) -> Vec<Mismatch> {
+        std::mem::take(&mut self.lock().mismatches).into_iter().collect()
     }
 
     /// Forgets a version that is gone from the node.

@@ -16,9 +16,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::digest::ListingHash;
 use domain::guard::view::{PluginState, RunState, SetState, View};
-use domain::id::{PluginVersion, ToolId};
+use domain::id::{PluginName, PluginVersion, ToolId};
 use domain::plugin_set::{Policy, Trust};
 use domain::reconcile;
 use domain::time::Timestamp;
@@ -28,7 +27,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::guard::{Guard, Runtime};
-use crate::spool::Spool;
+use crate::spool::{Spool, Texts};
 use board::{Board, OnBoard, OneTool};
 use judged::Judged;
 
@@ -72,6 +71,11 @@ impl Supervisor {
             keepers: Mutex::default(),
             changed: watch::Sender::new(0),
         }
+    }
+
+    /// The bundle of a plugin is not what the plan says: the control plane is told.
+    pub(crate) fn mismatch(&self, plugin: &PluginName, reason: &str) {
+        self.spool.put_mismatch((plugin.clone(), reason.into()));
     }
 
     /// Told whenever a tool stands differently.
@@ -154,7 +158,7 @@ impl Supervisor {
 
     /// Lets the guard go by these states of plugins; a version that is called stands as its tools do.
     /// One change, so that calls switch atomically.
-    pub(crate) fn show(&self, plugins: Vec<(domain::id::PluginName, Option<Shown>)>) {
+    pub(crate) fn show(&self, plugins: Vec<(PluginName, Option<Shown>)>) {
         if plugins.is_empty() {
             return;
         }
@@ -264,7 +268,7 @@ impl Supervisor {
 /// What a part of the set that was applied says to the guard.
 #[derive(Default)]
 pub(crate) struct Applied {
-    pub(crate) trust: Option<(Arc<Trust>, BTreeMap<ListingHash, Arc<str>>)>,
+    pub(crate) trust: Option<(Arc<Trust>, Texts)>,
     pub(crate) policy: Option<Policy>,
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use domain::id::{PluginVersion, ToolId};
+use domain::id::{FunctionId, PluginVersion, ToolId};
+use domain::listing::RealText;
 use tokio::sync::watch;
 use tools::Tool;
 
@@ -23,7 +24,12 @@ pub struct Runtime {
 pub(crate) struct Running {
     pub(crate) tool: Arc<Tool>,
     pub(crate) relist: Relist,
+    /// By function, of the newest list.
+    pub(crate) real_texts: Arc<ArcSwap<RealTexts>>,
 }
+
+/// What stands behind texts that were written out, by function; most functions have none.
+pub(crate) type RealTexts = HashMap<Arc<str>, Arc<[RealText]>>;
 
 /// Asks for a new list of one tool and learns when it ended.
 #[derive(Clone, Debug)]
@@ -86,6 +92,14 @@ impl Runtime {
         if let Some(running) = self.running(version, tool) {
             running.relist.wait().await;
         }
+    }
+
+    /// What stands behind the written-out texts of a function's input schema, by its newest list: what
+    /// a call's arguments are given back before they are sent (20-listings, 2).
+    pub fn real_texts(&self, version: &PluginVersion, function: &FunctionId) -> Arc<[RealText]> {
+        let running = self.running(version, &function.tool);
+        let texts = running.and_then(|running| running.real_texts.load().get(&function.function).cloned());
+        texts.unwrap_or_else(|| Arc::new([]))
     }
 
     /// Milliseconds since the node agent started: the clock of [`domain::guard::Table::permit`].

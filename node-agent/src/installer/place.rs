@@ -73,7 +73,10 @@ fn compare(inspected: &Inspected, planned: &PlannedVersion) -> Result<(), Error>
     let expected: Vec<String> = planned
         .tools
         .iter()
-        .map(|(id, tool)| format!("{id} {} {}", tool.kind.as_str(), tool.url.as_deref().unwrap_or_default()))
+        .map(|(id, tool)| {
+            let url = tool.url.as_deref().unwrap_or_default();
+            format!("{id} {} {url}", tool.kind.as_str()).trim_end().to_owned()
+        })
         .collect();
     if got != expected {
         return mismatch("list of tools", got.join("; "), expected.join("; "));
@@ -86,7 +89,7 @@ fn tool_line(id: &domain::id::ToolId, spec: &ToolSpec) -> String {
         ToolSpec::Url { url, .. } => url.as_str(),
         _ => "",
     };
-    format!("{id} {} {url}", spec.kind())
+    format!("{id} {} {url}", spec.kind()).trim_end().to_owned()
 }
 
 fn version_of(manifest: &Manifest) -> PluginVersion {

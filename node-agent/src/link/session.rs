@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::digest::{Digest, ListingHash};
+use domain::id::PluginName;
 use domain::plugin_set::Part;
 use proto::convert::{self, Acked, Content, NodeSaid, Refused, Status};
 use proto::v1::{self, server_message::Message};
@@ -140,7 +141,7 @@ impl Session {
                 vec![Order::Close(Closed::Broken("it sent something before its Welcome".to_owned()))]
             }
             Message::Part(update) => self.part(update),
-            Message::Bodies(bodies) => self.bodies(bodies.bodies),
+            Message::Bodies(bodies) => self.bodies(&bodies.bodies),
             Message::WantListings(want) => match convert::digests("WantListings.hashes", &want.hashes) {
                 Ok(digests) => {
                     vec![Order::WantListings(digests.into_iter().map(ListingHash::from_digest).collect())]
@@ -174,6 +175,14 @@ impl Session {
             None => self.heard_ms + quiet_ms(waiting),
         };
         if self.welcome { watch.min(self.beat_due_ms) } else { watch }
+    }
+
+    /// Refuses a resource of `plan` that is held: its bundle is not what it says.
+    pub(crate) fn refuse_plan(&self, plugin: &PluginName, reason: &str) -> Option<NodeSaid> {
+        let part = self.held.parts.get(&Part::Plan)?;
+        let (name, digest) = part.content.manifest.0.get_key_value(plugin.as_str())?;
+        let resource = Some((Arc::clone(name), *digest));
+        Some(NodeSaid::Nack(Refused { resource, ..refused(&part.head, "plan_mismatch", reason.to_owned()) }))
     }
 
     /// The status was sent: heartbeats name its digest from now on.
@@ -243,7 +252,7 @@ impl Session {
         }
     }
 
-    fn bodies(&mut self, bodies: Vec<Bytes>) -> Vec<Order> {
+    fn bodies(&mut self, bodies: &[Bytes]) -> Vec<Order> {
         let mut orders = Vec::new();
         let digests: BTreeSet<Digest> = bodies.iter().map(|body| Digest::of(body)).collect();
         // Another part's bodies say nothing about those that this one waits for; bodies that are

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use domain::digest::ListingHash;
 use domain::guard::view::{LeftOut, Shown, ToolListing};
 use domain::id::{FunctionId, PluginVersion, ToolId};
-use domain::listing::{List, MetaPointer, Unreadable, judge_entry};
+use domain::listing::{List, MetaPointer, RealText, Unreadable, judge_entry};
 use domain::name::{self, ListedName, ToolNames, judge_names};
 use domain::plugin_set::VersionTrust;
 use domain::refusal::Code;
 use domain::time::Timestamp;
 use proto::convert::{Report, ReportedFunction, Seen};
 
+use crate::guard::RealTexts;
 use crate::spool::Texts;
 
 /// One list of a tool, as far as it was read.
@@ -36,6 +37,7 @@ struct Function {
     hash: ListingHash,
     canonical: Arc<str>,
     not_shown: Option<Arc<str>>,
+    real_texts: Vec<RealText>,
 }
 
 impl Judged {
@@ -49,7 +51,12 @@ impl Judged {
                 Ok(entry) => {
                     judged.names.push((Arc::clone(&entry.name), true));
                     let not_shown = entry.not_shown.map(|why| why.to_string().into());
-                    let function = Function { hash: entry.hash, canonical: entry.canonical, not_shown };
+                    let function = Function {
+                        hash: entry.hash,
+                        canonical: entry.canonical,
+                        not_shown,
+                        real_texts: entry.real_texts,
+                    };
                     judged.functions.insert(entry.name, function);
                 }
                 Err(unreadable) => {
@@ -73,6 +80,12 @@ impl Judged {
             incomplete: self.broken.clone().map(|reason| (since, reason)),
             functions: self.functions.iter().map(|(name, one)| (Arc::clone(name), shown(one))).collect(),
         }
+    }
+
+    /// What stands behind texts that were written out.
+    pub(crate) fn real_texts(&self) -> RealTexts {
+        let hidden = self.functions.iter().filter(|(_, function)| !function.real_texts.is_empty());
+        hidden.map(|(name, function)| (Arc::clone(name), function.real_texts.as_slice().into())).collect()
     }
 
     /// The texts of what it showed.

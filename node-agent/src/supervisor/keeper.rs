@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use domain::guard::view::RunState;
 use domain::origin::{AddressClass, ClassPolicy, RedirectFault, class_of_address};
 use domain::plugin_set::Kind;
@@ -16,7 +17,7 @@ use tools::{Error, RawList, StartError, Tool, ToolEvent, ToolSpec};
 use super::judged::Judged;
 use super::spec::Bundle;
 use super::{Key, Supervisor};
-use crate::guard::{Lists, Relist, Running};
+use crate::guard::{Lists, RealTexts, Relist, Running};
 
 /// The first delay before a tool is started or listed again after a failure.
 const AGAIN_FIRST_MS: u64 = 500;
@@ -25,7 +26,7 @@ const AGAIN_FIRST_MS: u64 = 500;
 const AGAIN_MOST_MS: u64 = 20_000;
 
 /// A tool that ran for so long starts its next failures' delays anew.
-const STEADY: Duration = Duration::from_secs(60);
+const STEADY: Duration = Duration::from_mins(1);
 
 /// How long calls under way may take to end before their tool is stopped.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -34,7 +35,7 @@ const DRAIN: Duration = Duration::from_secs(30);
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
 /// The longest interval that a server's `ttlMs` makes (20-listings, 4).
-const TTL_MOST: Duration = Duration::from_secs(3_600);
+const TTL_MOST: Duration = Duration::from_hours(1);
 
 pub(super) struct Keeping {
     pub(super) sup: Arc<Supervisor>,
@@ -51,6 +52,7 @@ struct Up {
     exited: watch::Receiver<Option<Arc<str>>>,
     requests: watch::Receiver<u64>,
     lists: watch::Sender<Lists>,
+    real_texts: Arc<ArcSwap<RealTexts>>,
     /// Which addresses it may be at, since it was started.
     addresses: Option<Pinned>,
 }
@@ -139,9 +141,10 @@ impl Keeping {
         let tool = Tool::start(spec, events).await.map_err(|error| self.not_started(&error))?;
         let tool = Arc::new(tool);
         self.sup.up(&self.key);
-        let running = Running { tool: Arc::clone(&tool), relist };
+        let real_texts = Arc::default();
+        let running = Running { tool: Arc::clone(&tool), relist, real_texts: Arc::clone(&real_texts) };
         self.sup.runtime.insert(&self.key.0, &self.key.1, &running);
-        Ok(Up { tool, instance, exited, requests, lists, addresses })
+        Ok(Up { tool, instance, exited, requests, lists, real_texts, addresses })
     }
 
     /// Lists the tool until something ends it, and takes it down.
@@ -202,6 +205,8 @@ impl Keeping {
             Ok(raw) => {
                 let judged = self.judge(up, &raw);
                 let whole = judged.complete;
+                // Before any call that this list allows.
+                up.real_texts.store(Arc::new(judged.real_texts()));
                 self.sup.listed(&self.key, up.instance, asked, judged);
                 *failures = if whole { 0 } else { *failures + 1 };
                 if whole { self.interval(raw.ttl) } else { again_after(*failures) }

@@ -1,1 +1,224 @@
+use std::collections::BTreeMap;
+use std::path::Path;
 
+use domain::digest::ListingHash;
+use domain::guard::view::SetState;
+use domain::id::EdgeName;
+use domain::plugin_set::{FunctionTrust, ToolTrust, VersionTrust};
+use domain::refusal::Code;
+use plugin::manifest::Manifest;
+use proto::convert::Seen;
+use tools::Call;
+
+use super::*;
+
+/// A tool server in shell: lists what the file `list` says, and does what its functions are called.
+const SERVER: &str = r#"
+while read -r line; do
+  id=${line#*\"id\":}; id=${id%%[,\}]*}
+  answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+  case $line in
+    *'"initialize"'*) answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"t","version":"1"}}' ;;
+    *'"tools/list"'*) echo listed >> "$HOME/asked"; answer "{\"tools\":[$(cat "$1")]}" ;;
+    *'"crash"'*) echo 'out of memory' >&2; exit 7 ;;
+    *'"change"'*) cp "$1.next" "$1"; printf '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'; answer '{"content":[]}' ;;
+    *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+  esac
+done
+"#;
+
+fn entry(name: &str, text: &str) -> String {
+    format!(r#"{{"name":"{name}","description":"{text}","inputSchema":{{"type":"object"}}}}"#)
+}
+
+fn hash(text: &str) -> ListingHash {
+    let canonical = format!(r#"{{"description":"{text}","inputSchema":{{"type":"object"}}}}"#);
+    ListingHash::of_canonical(&canonical)
+}
+
+fn version() -> PluginVersion {
+    PluginVersion::parse("team@1.0.0").unwrap()
+}
+
+fn tool() -> ToolId {
+    ToolId::parse("team").unwrap()
+}
+
+struct Bench {
+    folder: tempfile::TempDir,
+    guard: Arc<Guard>,
+    runtime: Arc<Runtime>,
+    spool: Arc<Spool>,
+    sup: Arc<Supervisor>,
+    bundle: Bundle,
+}
+
+impl Bench {
+    /// A version whose tool lists these, with a snapshot of them, called.
+    fn start(entries: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("list");
+        write(&list, entries);
+        std::fs::write(folder.path().join("server.sh"), SERVER).unwrap();
+        let manifest = format!(
+            "name: team\nversion: 1.0.0\ndescription: d\ntools:\n  team:\n    command: [sh, '${{plugin}}/server.sh', '{}']\n",
+            list.display()
+        );
+        let manifest = Arc::new(Manifest::read(&manifest).unwrap());
+        let bundle = Bundle { version: version(), folder: folder.path().to_owned(), manifest };
+        let view = View {
+            edge: EdgeName::parse("eu-1").unwrap(),
+            set: SetState::Held,
+            trust: Arc::new(snapshot(entries)),
+            policy: Policy::default(),
+            plugins: BTreeMap::new(),
+            texts: BTreeMap::new(),
+        };
+        let (guard, runtime, spool) = (Arc::new(Guard::new(view)), Arc::default(), Arc::default());
+        let path = std::env::var("PATH").unwrap();
+        let settings = Settings { path, listeners: Vec::new(), work: folder.path().join("work") };
+        let sup = Supervisor::new(Arc::clone(&guard), Arc::clone(&runtime), Arc::clone(&spool), settings);
+        let bench = Self { folder, guard, runtime, spool, sup: Arc::new(sup), bundle };
+        bench.sup.open(&bench.bundle);
+        bench.sup.show(vec![(PluginName::parse("team").unwrap(), Some(Shown::Serving(version())))]);
+        bench.sup.start(&bench.bundle, &tool());
+        bench
+    }
+
+    fn code(&self, name: &str) -> &'static str {
+        match self.guard.table().permit(name, self.runtime.now_ms()) {
+            Ok(_) => "permitted",
+            Err(denial) => denial.refusal.code.as_str(),
+        }
+    }
+
+    /// Waits for the table to say so.
+    async fn until(&self, name: &str, code: &str) {
+        let mut changed = self.guard.changed();
+        let waiting = async {
+            while self.code(name) != code {
+                changed.changed().await.unwrap();
+            }
+        };
+        let limit = Duration::from_secs(30);
+        assert!(
+            tokio::time::timeout(limit, waiting).await.is_ok(),
+            "{name} is {}, not {code}",
+            self.code(name)
+        );
+    }
+
+    async fn call(&self, function: &str) -> bool {
+        let tool = self.runtime.tool(&version(), &tool()).unwrap();
+        tool.call(Call::new(function, None), || Ok::<(), ()>(())).await.is_ok()
+    }
+
+    fn next(&self, entries: &[(&str, &str)]) {
+        write(&self.folder.path().join("list.next"), entries);
+    }
+
+    fn asked(&self) -> usize {
+        let asked = self.folder.path().join("work/team@1.0.0/team/asked");
+        std::fs::read_to_string(asked).unwrap_or_default().lines().count()
+    }
+}
+
+fn write(path: &Path, entries: &[(&str, &str)]) {
+    let entries: Vec<String> = entries.iter().map(|(name, text)| entry(name, text)).collect();
+    std::fs::write(path, entries.join(",")).unwrap();
+}
+
+fn snapshot(entries: &[(&str, &str)]) -> Trust {
+    let function = |(rank, (name, text)): (usize, &(&str, &str))| {
+        (Arc::from(*name), FunctionTrust { hash: hash(text), rank: rank as u64 })
+    };
+    let functions = entries.iter().enumerate().map(function).collect();
+    let tools = [(tool(), ToolTrust { snapshot_taken: true, functions, origin: None })].into();
+    Trust { versions: [(version(), Arc::new(VersionTrust { tools }))].into() }
+}
+
+// R3.10, R3.11
+#[tokio::test]
+async fn a_function_that_changes_is_refused_from_the_notice_on_and_the_others_are_called() {
+    let bench = Bench::start(&[("change", "one"), ("hello", "one")]);
+    bench.until("team.hello", "permitted").await;
+    bench.next(&[("change", "one"), ("hello", "two"), ("new", "one")]);
+    assert!(bench.call("change").await);
+    assert_ne!(bench.code("team.hello"), "permitted", "the notice came before the answer");
+    bench.until("team.hello", "drifted").await;
+    assert_eq!((bench.code("team.change"), bench.code("team.new")), ("permitted", "new_function"));
+    let reports = bench.spool.waiting(0);
+    let seen: Vec<&Seen> = reports[0].functions.iter().map(|function| &function.seen).collect();
+    assert_eq!(seen, [&Seen::Hash(hash("one")), &Seen::Hash(hash("two")), &Seen::Hash(hash("one"))]);
+    assert_eq!(bench.spool.texts(&[hash("two")]).len(), 1);
+    bench.sup.stop_all(Duration::from_secs(10)).await;
+    assert!(bench.runtime.tool(&version(), &tool()).is_none());
+}
+
+#[tokio::test]
+async fn a_tool_that_crashes_is_started_again_and_listed_before_it_is_called() {
+    let bench = Bench::start(&[("hello", "one")]);
+    bench.until("team.hello", "permitted").await;
+    assert!(!bench.call("crash").await);
+    assert_ne!(bench.code("team.hello"), "permitted");
+    bench.until("team.hello", "permitted").await;
+    assert_eq!(bench.asked(), 2);
+    bench.sup.stop_all(Duration::from_secs(10)).await;
+}
+
+#[tokio::test]
+async fn an_empty_list_is_asked_for_again_before_it_counts() {
+    let bench = Bench::start(&[]);
+    let mut changed = bench.spool.changed();
+    changed.changed().await.unwrap();
+    assert_eq!(bench.asked(), 2);
+    let reports = bench.spool.waiting(0);
+    assert!(reports[0].complete && reports[0].functions.is_empty());
+    bench.sup.stop_all(Duration::from_secs(10)).await;
+}
+
+#[tokio::test]
+async fn a_relist_that_is_asked_for_is_waited_for_and_shared() {
+    let bench = Bench::start(&[("hello", "one")]);
+    bench.until("team.hello", "permitted").await;
+    let (version, tool) = (version(), tool());
+    let all = (0..8).map(|_| bench.runtime.relist(&version, &tool));
+    futures::future::join_all(all).await;
+    assert!((2..=4).contains(&bench.asked()), "{} lists", bench.asked());
+    bench.sup.stop_all(Duration::from_secs(10)).await;
+}
+
+#[test]
+fn what_is_left_out_is_reported_with_its_reason_and_takes_nothing_else_with_it() {
+    let list = domain::listing::List {
+        entries: [
+            entry("ok", "one"),
+            entry("twice", "one"),
+            entry("twice", "two"),
+            "{\"name\":\"x\",\"a\":1,\"a\":2}".to_owned(),
+            "7".to_owned(),
+        ]
+        .map(Into::into)
+        .into(),
+        complete: true,
+        warnings: Vec::new(),
+    };
+    let judged = Judged::new(&list, None, &[], "");
+    let (version, tool) = (version(), tool());
+    let out = judged::left_out([(&tool, Some(&judged))].into_iter(), None);
+    let codes: Vec<(String, Code)> = out.iter().map(|(id, why)| (id.to_string(), why.code)).collect();
+    assert_eq!(codes, [("team.twice".to_owned(), Code::Twice), ("team.x".to_owned(), Code::Unreadable)]);
+    let report = judged.report(&version, &tool, &out);
+    let told: Vec<(&str, &str)> = report
+        .functions
+        .iter()
+        .map(|function| {
+            let seen = match &function.seen {
+                Seen::Hash(_) => "hash",
+                Seen::LeftOut { code, .. } => code,
+            };
+            (&*function.name, seen)
+        })
+        .collect();
+    assert_eq!(told, [("ok", "hash"), ("twice", "twice"), ("x", "unreadable"), ("", "unreadable")]);
+}
