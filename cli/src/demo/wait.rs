@@ -56,7 +56,7 @@ mod tests {
     #[tokio::test]
     async fn a_wait_ends_when_it_is_so() {
         let mut looks = 0;
-        let found = until("three", Duration::from_secs(60), async || {
+        let found = until("three", Duration::from_mins(1), async || {
             looks += 1;
             Ok(if looks == 3 { Look::Seen(looks) } else { Look::NotYet(looks.to_string()) })
         });

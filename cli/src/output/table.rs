@@ -70,7 +70,7 @@ mod tests {
     fn without_a_terminal_nothing_is_cut() {
         let mut table = Table::new(&["NAME", "DESCRIPTION"]);
         table.row(["team", &"long ".repeat(40)]);
-        assert!(table.render(None).contains(&"long ".repeat(40).trim_end()));
+        assert!(table.render(None).contains("long ".repeat(40).trim_end()));
     }
 
     #[test]

@@ -16,6 +16,9 @@ use crate::failure::Failure;
 use crate::output::{bold, dim};
 use crate::place::{Place, Running, token_from};
 
+/// What a node writes last when it joins.
+const JOINED: &str = "node.json";
+
 /// The edge that it makes.
 const EDGE: &str = "local";
 
@@ -28,9 +31,9 @@ pub(crate) struct Args {
     /// Where people and this program reach the control plane
     #[arg(long, default_value = "127.0.0.1:7400", value_name = "ADDR")]
     pub listen: SocketAddr,
-    /// Where nodes reach the control plane
-    #[arg(long, default_value = "127.0.0.1:7401", value_name = "ADDR")]
-    pub node_listen: SocketAddr,
+    /// Where nodes reach the control plane [default: as before, at first 127.0.0.1:7401]
+    #[arg(long, value_name = "ADDR")]
+    pub node_listen: Option<SocketAddr>,
     /// Where agents reach the node
     #[arg(long, default_value = "127.0.0.1:7410", value_name = "ADDR")]
     pub mcp_listen: SocketAddr,
@@ -55,7 +58,7 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
         data: place.server(),
         database: None,
         people: args.listen,
-        node: args.node_listen,
+        node: node_port(args, place)?,
         node_address: None,
     })
     .await?;
@@ -77,9 +80,25 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Where nodes connect: a node keeps the address that it joined at, so that stays what it was.
+fn node_port(args: &Args, place: &Place) -> Result<SocketAddr, Failure> {
+    let has_joined = place.node().join(JOINED).exists();
+    let before = place.running()?.filter(|_| has_joined).and_then(|running| running.node.parse().ok());
+    match (args.node_listen, before) {
+        (None, before) => Ok(before.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 7401)))),
+        (Some(wanted), None) => Ok(wanted),
+        (Some(wanted), Some(before)) if wanted == before || wanted.port() == 0 => Ok(before),
+        (Some(wanted), Some(before)) => Err(Failure::usage(format!(
+            "the node in `{}` joined at {before} and would not find the control plane at {wanted}",
+            place.node().display()
+        ))
+        .remedy("leave --node-listen away, or use another data folder")),
+    }
+}
+
 /// Joins at the first start.
 async fn start_node(args: &Args, place: &Place, client: &Client) -> Result<Node> {
-    if !place.node().join("node.json").exists() {
+    if !place.node().join(JOINED).exists() {
         make_edge(client, EDGE).await?;
         let join = join_string(client, EDGE, 1).await?;
         embed::join(&join, &place.node(), "local").await?;

@@ -92,7 +92,12 @@ fn up_starts_again_on_the_same_folder_as_the_same_fleet() {
     assert_eq!(second.status.code(), Some(1));
     assert!(text(&second.stderr).contains("another server runs"), "{}", text(&second.stderr));
     up.stop();
+    let elsewhere = pintle(folder.path()).args(["up", "--node-listen", "127.0.0.1:1"]).output().unwrap();
+    assert_eq!(elsewhere.status.code(), Some(2), "{}", text(&elsewhere.stderr));
     let up = Up::start(folder.path());
     assert_eq!((first.len(), ids()), (1, first));
+    // The node finds the control plane again: a call is answered by its guard, which holds the set.
+    let called = pintle(folder.path()).args(["call", "no.such"]).output().unwrap();
+    assert!(text(&called.stderr).contains("unknown_function"), "{}", text(&called.stderr));
     up.stop();
 }
