@@ -7,6 +7,7 @@ use crate::client::Client;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::output::shown::quoted;
 use crate::place::{Place, token_from};
 
 /// The surroundings of one command.
@@ -18,6 +19,7 @@ pub(crate) struct Context {
     pub place: Place,
     server: Option<String>,
     token_file: Option<PathBuf>,
+    program: String,
 }
 
 impl Context {
@@ -27,7 +29,13 @@ impl Context {
     /// There is no data folder.
     pub(crate) fn new(global: Global, out: Output) -> Result<Self, Failure> {
         let place = Place::new(global.data.as_deref())?;
-        Ok(Self { out, place, server: global.server, token_file: global.token_file })
+        let program = program(&global);
+        Ok(Self { out, place, server: global.server, token_file: global.token_file, program })
+    }
+
+    /// `pintle` with the flags that say where, for lines that are to be run as they are printed.
+    pub(crate) fn program(&self) -> &str {
+        &self.program
     }
 
     /// The control plane that was named, else the one that runs from the data folder.
@@ -73,4 +81,21 @@ impl Context {
         }
         token_from(&self.place.admin_token())
     }
+}
+
+/// What came by the environment will be there again; what came by flags has to be repeated.
+fn program(global: &Global) -> String {
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let places = [
+        ("--server", "PINTLE_SERVER", global.server.clone()),
+        ("--token-file", "PINTLE_TOKEN_FILE", path(&global.token_file)),
+        ("--data", "PINTLE_DATA", path(&global.data)),
+    ];
+    let mut line = "pintle".to_owned();
+    for (flag, name, value) in places {
+        if let Some(value) = value.filter(|value| std::env::var(name).as_ref() != Ok(value)) {
+            line = format!("{line} {flag} {}", quoted(&value));
+        }
+    }
+    line
 }

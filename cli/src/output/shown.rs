@@ -46,6 +46,15 @@ pub(crate) fn spelled(visible: &str) -> Option<String> {
     (!spelled.is_empty()).then_some(spelled)
 }
 
+/// A word that a shell takes as it is, whatever a tool called itself.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/=@".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 fn fold_blanks(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut run = String::new();
@@ -92,6 +101,13 @@ mod tests {
     fn long_blank_runs_are_folded_and_say_how_long() {
         assert_eq!(block(&format!("a{}b", " \n".repeat(20))), "a⟨40 blanks⟩b");
         assert_eq!(block("a    b"), "a    b");
+    }
+
+    #[test]
+    fn a_printed_word_survives_a_shell() {
+        assert_eq!(quoted("v1:sha256:ab"), "v1:sha256:ab");
+        assert_eq!(quoted("gone:team.$(reboot)"), "'gone:team.$(reboot)'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
     }
 
     #[test]

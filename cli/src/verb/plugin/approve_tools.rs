@@ -13,7 +13,8 @@ use crate::client::{Client, escape};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{good, shown};
+use crate::output::good;
+use crate::output::shown::{self, quoted};
 
 /// Times that what changed meanwhile is shown again: a tool that changes faster is not read anyway.
 const MOST_ROUNDS: usize = 5;
@@ -81,7 +82,7 @@ fn choose(args: &Args, context: &Context, items: &[Item]) -> Result<Option<Vec<I
     if !args.yes.is_empty() {
         return Ok(Some(open::pick(items, &args.yes)?));
     }
-    let line = exact_line(&args.name, &args.filter, items);
+    let line = exact_line(context.program(), args, items);
     if out.is_json() {
         let open: Vec<Value> = items.iter().map(Item::as_json).collect();
         out.json(&json!({"plugin": args.name, "open": open, "approve_with": line}))?;
@@ -90,7 +91,7 @@ fn choose(args: &Args, context: &Context, items: &[Item]) -> Result<Option<Vec<I
     open::show(out, items)?;
     if !out.is_attended() {
         out.tell("Nothing was changed. To approve all of it, with a token that may approve unattended:");
-        out.tell(format_args!("  {line}"));
+        out.tell(format_args!("  {}", shown::line(&line)));
         return Ok(None);
     }
     let picked = one_of_each(context, items)?;
@@ -179,11 +180,12 @@ fn plural(count: usize) -> String {
 }
 
 /// The command that approves exactly `items`; of variants, one has to be chosen first.
-fn exact_line(plugin: &str, filter: &Filter, items: &[Item]) -> String {
-    let mut line = format!("pintle plugin approve-tools {plugin}");
+fn exact_line(program: &str, args: &Args, items: &[Item]) -> String {
+    let mut line = format!("{program} plugin approve-tools {}", quoted(&args.name));
+    let filter = &args.filter;
     for (flag, value) in [("--version", &filter.version), ("--edge", &filter.edge)] {
         if let Some(value) = value {
-            line = format!("{line} {flag} {value}");
+            line = format!("{line} {flag} {}", quoted(value));
         }
     }
     let mut words: Vec<String> = items
@@ -195,22 +197,4 @@ fn exact_line(plugin: &str, filter: &Filter, items: &[Item]) -> String {
         words.push("HASH-OF-ONE-VARIANT-EACH".to_owned());
     }
     format!("{line} --yes {}", words.join(" "))
-}
-
-/// A word that a shell takes as it is, whatever a tool called itself.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/=@".contains(c);
-    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_exact_line_survives_a_shell() {
-        assert_eq!(quoted("v1:sha256:ab"), "v1:sha256:ab");
-        assert_eq!(quoted("gone:team.$(reboot)"), "'gone:team.$(reboot)'");
-        assert_eq!(quoted("it's"), "'it'\\''s'");
-    }
 }
