@@ -34,7 +34,7 @@ async fn bad_bundles_and_urls_are_refused_and_what_was_good_stays() {
 
     for (url, told) in [
         ("mcp.example.com/mcp", "wx"),
-        ("https://user:pw@mcp.example.com/", "credentials"),
+        ("https://user:pw@mcp.example.com/", "user names and passwords"),
         ("http://mcp.example.com/mcp", "allow_http"),
     ] {
         let folder = fleet.write_plugin("remote", "1.0.0", &json!({"wx": {"url": url}})).unwrap();

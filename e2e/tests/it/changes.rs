@@ -123,20 +123,29 @@ async fn an_approval_covers_exactly_what_was_seen_and_the_audit_log_tells_it() {
         if newest == hash { Err(format!("still {newest}")) } else { Ok(()) }
     })
     .await;
-    let function = json!({"version": "1.0.0", "tool": "team", "function": "hello", "approved": base, "seen": hash});
-    let body = json!({"functions": [function], "origins": [], "attended": true});
-    let (status, answer) = fleet.post("/plugins/greeter/approve", &body).await.unwrap();
-    assert_eq!((status, answer["approved"].as_array().map(Vec::len)), (200, Some(1)), "{answer}");
+    let approve = async |approved: &Value, seen: &Value| {
+        let function =
+            json!({"version": "1.0.0", "tool": "team", "function": "hello", "approved": approved, "seen": seen});
+        let body = json!({"functions": [function], "origins": [], "attended": true});
+        let (status, answer) = fleet.post("/plugins/greeter/approve", &body).await.unwrap();
+        assert_eq!(status, 200, "{answer}");
+        let count = |key: &str| answer[key].as_array().map_or(0, Vec::len);
+        (count("approved"), count("stale"))
+    };
+    assert_eq!(approve(&base, &hash).await, (0, 1), "what was looked at is not what is there any longer");
     fleet.refused("team.hello", "drifted").await;
-    let open = stage.seen_by_all("hello").await;
-    assert_eq!(open["approved"]["hash"], hash, "the base is what was approved");
 
-    // The same approval again names a base that has moved: nothing is applied.
-    let (_, answer) = fleet.post("/plugins/greeter/approve", &body).await.unwrap();
-    assert_eq!(answer["stale"].as_array().map(Vec::len), Some(1), "{answer}");
+    let newer = stage.seen_by_all("hello").await["variants"][0]["hash"].clone();
+    assert_eq!(approve(&base, &newer).await, (1, 0));
+    fleet.callable("team.hello", json!({})).await;
+    assert_eq!(approve(&base, &newer).await, (0, 1), "the base has moved");
 
-    // The form that was approved comes back: called again by itself.
-    stage.team.list(&[first, BYE]).unwrap();
+    // The first form was never approved, and the one of the beginning is no longer.
+    for other in [first, HELLO] {
+        stage.team.list(&[other, BYE]).unwrap();
+        fleet.refused("team.hello", "drifted").await;
+    }
+    stage.team.list(&[second, BYE]).unwrap();
     fleet.callable("team.hello", json!({})).await;
 
     let events = fleet.cli_json(&["audit", "list"]).await.unwrap();
@@ -146,7 +155,7 @@ async fn an_approval_covers_exactly_what_was_seen_and_the_audit_log_tells_it() {
         assert!(names.contains(name), "{name} is not among {names:?}");
     }
     fleet.cli(&["audit", "verify"]).await.unwrap();
-    stage.team.observe(&[HELLO, BYE, first].map(str::to_owned).into()).unwrap();
+    stage.team.observe(&[HELLO, BYE, second].map(str::to_owned).into()).unwrap();
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ async fn the_inspector_lists_and_calls() {
 
 #[tokio::test]
 async fn the_rust_sdk_lists_and_calls_in_both_eras() {
-    use rmcp::model::CallToolRequestParams;
+    use rmcp::model::{CallToolRequestParams, ProtocolVersion};
     use rmcp::transport::StreamableHttpClientTransport;
     use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
     use rmcp::{ClientLifecycleMode, ServiceExt as _, serve_client_with_lifecycle};
@@ -80,8 +80,8 @@ async fn the_rust_sdk_lists_and_calls_in_both_eras() {
         StreamableHttpClientTransport::from_config(config.auth_header(fleet.mcp(0).token.clone()))
     };
     let handshake = ().serve(transport()).await.unwrap();
-    let stateless =
-        serve_client_with_lifecycle((), transport(), ClientLifecycleMode::Auto { preferred_versions: None }).await.unwrap();
+    let discover = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+    let stateless = serve_client_with_lifecycle((), transport(), discover).await.unwrap();
     for client in [handshake, stateless] {
         let tools = client.list_all_tools().await.unwrap();
         assert_eq!(tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["team__hello"]);
