@@ -227,6 +227,7 @@ impl Link {
         let mut reports = self.spool.changed();
         let mut tables = self.guard.changed();
         let mut statuses = self.status.clone();
+        statuses.mark_unchanged();
         let mut waiting = waits_for_a_person(&self.guard.table());
         loop {
             let now = self.runtime.now_ms();
@@ -283,7 +284,9 @@ impl Link {
                     (wire.opened, wire.fleet_size) = (true, fleet_size);
                     tracing::info!(server.address = %self.identity.address, "connected to the control plane");
                     self.report(wire);
-                    self.send_status(wire);
+                    if wire.session.status() != Some(self.status.borrow().digest()) {
+                        self.send_status(wire);
+                    }
                 }
                 Order::Reported(sequence) => self.spool.acknowledge(sequence),
                 Order::WantListings(hashes) => self.send_texts(wire, &hashes),

@@ -194,9 +194,11 @@ impl Reconciler {
             Outcome::Stopped(version) => self.local.stopped(&version),
             Outcome::ToolStopped(version, tool) => self.local.tool_stopped(&version, &tool),
             Outcome::Installed(version, Ok(bundle)) => {
-                tracing::info!(plugin.version = %version, "a version is installed");
-                self.sup.open(&bundle);
-                self.local.install_ended(bundle);
+                if let Some(content) = self.local.awaited(&version) {
+                    tracing::info!(plugin.version = %version, "a version is installed");
+                    self.sup.open(&bundle);
+                    self.local.installed(content, bundle);
+                }
             }
             Outcome::Installed(version, Err(error)) => {
                 let attempts = self.local.attempts(&version) + 1;
@@ -262,7 +264,12 @@ impl Reconciler {
         }
         let desired = set.desired(&RUNS);
         let Some(planned) = desired.assigned(plugin) else {
-            return Told::Unassigned(self.local.tools_of(plugin));
+            let tools = self.local.tools_of(plugin);
+            return match self.told.get(plugin) {
+                // Its files are gone; its tools are still known by name.
+                Some(Told::Unassigned(earlier)) if tools.is_empty() => Told::Unassigned(earlier.clone()),
+                _ => Told::Unassigned(tools),
+            };
         };
         let on_disk = self.local.versions.iter().filter(|(version, one)| {
             version.plugin == *plugin && **version != planned.version && one.stage == Stage::Installed

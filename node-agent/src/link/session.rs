@@ -185,6 +185,11 @@ impl Session {
         Some(NodeSaid::Nack(Refused { resource, ..refused(&part.head, "plan_mismatch", reason.to_owned()) }))
     }
 
+    /// The digest of the status that was sent last.
+    pub(crate) const fn status(&self) -> Option<Digest> {
+        self.status
+    }
+
     /// The status was sent: heartbeats name its digest from now on.
     pub(crate) fn status_sent(&mut self, status: &Status) {
         self.status = Some(status.digest());

@@ -78,12 +78,11 @@ impl Local {
         self.versions.insert(planned.version.clone(), one);
     }
 
-    pub(super) fn install_ended(&mut self, bundle: Bundle) {
-        // Cancelled meanwhile: what was unpacked is taken away as soon as the plan is looked at.
-        let content = self.versions.get(&bundle.version).map(|one| one.content);
-        if let Some(content) = content {
-            self.installed(content, bundle);
-        }
+    /// The content of a version that is being installed. `None`: it was cancelled at the last moment;
+    /// what was placed is found at the next start, and the same version's next install takes it.
+    pub(super) fn awaited(&self, version: &PluginVersion) -> Option<Digest> {
+        let one = self.versions.get(version).filter(|one| one.stage == Stage::Downloading)?;
+        Some(one.content)
     }
 
     pub(super) fn failed(&mut self, version: &PluginVersion, failure: Failure) {

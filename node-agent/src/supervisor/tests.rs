@@ -10,6 +10,7 @@ use plugin::manifest::Manifest;
 use proto::convert::Seen;
 use tools::Call;
 
+use super::judged::Judged;
 use super::*;
 
 /// A tool server in shell: lists what the file `list` says, and does what its functions are called.
