@@ -8,16 +8,15 @@ pub(crate) mod connect;
 mod parts;
 mod retry;
 mod session;
+mod waiting;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use domain::digest::ListingHash;
-use domain::guard::Table;
 use domain::id::{BootId, PluginVersion};
 use domain::plugin_set::Part;
-use domain::refusal::Code;
 use proto::convert::{Content, Hello, MESSAGE_MAX, NodeSaid, Status};
 use proto::v1;
 use proto::v1::fleet_client::FleetClient;
@@ -35,6 +34,7 @@ use crate::supervisor::{Applied, Supervisor};
 use parts::Me;
 use retry::Retry;
 use session::{Closed, Held, Order, Session};
+use waiting::waits_for_a_person;
 
 /// The protocol that this node speaks.
 const PROTOCOL: u32 = 1;
@@ -381,23 +381,4 @@ impl Link {
 /// A reconciler that has ended changes no status any more.
 fn changed_can_come(statuses: &watch::Receiver<Status>) -> bool {
     statuses.has_changed().is_ok()
-}
-
-/// Whether something is refused that the control plane can change by itself or after a person approved
-/// it: then a dead link costs more than a message.
-fn waits_for_a_person(table: &Table) -> bool {
-    let approvable = |code| {
-        matches!(
-            code,
-            Code::NoPluginSet
-                | Code::Drifted
-                | Code::NewFunction
-                | Code::Unlisted
-                | Code::OriginMoved
-                | Code::NoSnapshot
-        )
-    };
-    let refused = table.functions().iter().filter_map(|slot| slot.refusal());
-    table.closed().is_some_and(|refusal| approvable(refusal.code))
-        || refused.into_iter().any(|r| approvable(r.code))
 }
