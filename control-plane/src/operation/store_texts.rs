@@ -1,5 +1,9 @@
 //! Keeps listings that nodes sent in answer to the control plane's question.
 
+use std::collections::HashSet;
+
+use std::collections::BTreeSet;
+
 use domain::audit::Event;
 use domain::digest::ListingHash;
 use domain::id::NodeName;
@@ -10,8 +14,9 @@ use super::{By, Error};
 use crate::store::{Store, listings};
 
 /// Keeps the texts whose hashes were asked for, each under the hash that is computed here. One that
-/// was not asked for, or is no canonical listing, is refused and audited with the node's name.
-/// Answers which of the wanted hashes are still missing.
+/// was not asked for, or is no canonical listing, is refused and audited with the node's name; the
+/// first of a message stands for all, so that no node floods the log. One that is here already is
+/// only late: the node was asked twice. Answers which of the wanted hashes are still missing.
 ///
 /// # Errors
 /// What the store says.
@@ -23,10 +28,17 @@ pub async fn store_texts(
     texts: &[String],
 ) -> Result<Vec<ListingHash>, Error> {
     let by = By::node(now, node);
+    let asked: HashSet<ListingHash> = wanted.iter().copied().collect();
+    let hashes: BTreeSet<ListingHash> = texts.iter().map(|text| ListingHash::of_canonical(text)).collect();
     let mut tx = store.begin_write().await?;
+    let new: BTreeSet<ListingHash> = listings::missing(tx.tx(), &hashes).await?.into_iter().collect();
+    let mut is_audited = false;
     for text in texts {
         let hash = ListingHash::of_canonical(text);
-        let fault = match (wanted.contains(&hash), canonical_fault(text)) {
+        if !new.contains(&hash) {
+            continue;
+        }
+        let fault = match (asked.contains(&hash), canonical_fault(text)) {
             (false, _) => "nobody asked for a listing of this hash".to_owned(),
             (true, Some(fault)) => fault,
             (true, None) => {
@@ -34,14 +46,11 @@ pub async fn store_texts(
                 continue;
             }
         };
-        tx.audit(&by.origin, Event::ListingFalse { node: node.clone(), hash, fault });
-    }
-    let mut missing = Vec::new();
-    for hash in wanted {
-        if !listings::has_text(tx.tx(), *hash).await? {
-            missing.push(*hash);
+        if !std::mem::replace(&mut is_audited, true) {
+            tx.audit(&by.origin, Event::ListingFalse { node: node.clone(), hash, fault });
         }
     }
+    let missing = listings::missing(tx.tx(), &wanted.iter().copied().collect()).await?;
     tx.commit(now).await?;
     Ok(missing)
 }

@@ -58,7 +58,7 @@ impl Upstream for Live {
         })
     }
 
-    fn real_texts(&self, _slot: &Slot) -> Arc<[RealText]> {
-        Arc::new([])
+    fn real_texts(&self, slot: &Slot) -> Arc<[RealText]> {
+        self.runtime.real_texts(&slot.version, &slot.id)
     }
 }

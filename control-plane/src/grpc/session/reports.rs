@@ -20,8 +20,9 @@ const UNDER_WAY_MAX: usize = 1_000;
 /// this one is asked next.
 const RETRY_MS: u64 = 2_000;
 
-/// Most texts asked for at once, so that the answer stays within one message.
-const WANT_MAX: usize = 100;
+/// Most texts asked for at once: as many as one list may have functions, so that a first listing takes
+/// one question. The node splits its answer into messages.
+const WANT_MAX: usize = 10_000;
 
 type Key = (PluginVersion, ToolId, Arc<str>);
 
