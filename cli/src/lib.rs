@@ -31,6 +31,9 @@ use output::Output;
 
 /// Runs the command line of this process and says how it ended.
 pub fn main() -> ExitCode {
+    if node_agent::shim::is_shim() {
+        return node_agent::shim::run();
+    }
     // Ring is the one provider of cryptography; a second call finds it there and changes nothing.
     rustls::crypto::ring::default_provider().install_default().ok();
     let cli = match Cli::try_parse() {

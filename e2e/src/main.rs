@@ -35,6 +35,9 @@ enum Benchmark {
 }
 
 fn main() -> ExitCode {
+    if node_agent::shim::is_shim() {
+        return node_agent::shim::run();
+    }
     // The fleets that are measured run from this same binary, so that nothing else has to be built first.
     if std::env::args_os().next().is_some_and(|name| name == "pintle") {
         return cli::main();

@@ -22,6 +22,8 @@ use domain::time::Timestamp;
 
 pub use join::{Joined, join};
 pub use node::{Config, Error, Node};
+/// What the main of a program that runs nodes asks first.
+pub use tools::shim;
 
 /// The agent's version, as it is reported.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,6 +1,7 @@
 //! `pintle-node`: the node agent as a program of its own. The same verbs as `pintle node`.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
@@ -24,8 +25,15 @@ struct Arguments {
     listen: Option<String>,
 }
 
+fn main() -> anyhow::Result<ExitCode> {
+    if node_agent::shim::is_shim() {
+        return Ok(node_agent::shim::run());
+    }
+    act().map(|()| ExitCode::SUCCESS)
+}
+
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn act() -> anyhow::Result<()> {
     rustls::crypto::ring::default_provider().install_default().ok();
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     tracing_subscriber::fmt()

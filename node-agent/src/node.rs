@@ -42,14 +42,22 @@ pub struct Config {
     pub gateway: gateway::Config,
     /// `PATH` of tools that are processes.
     pub tools_path: String,
+    /// The program that stands between the agent and its tools, so that they end with it however it ends;
+    /// see [`tools::shim`].
+    pub tools_shim: Option<PathBuf>,
 }
 
 impl Config {
     /// The defaults, for the node whose data folder this is: MCP on 127.0.0.1:7410, tools with the
-    /// agent's own `PATH`.
+    /// agent's own `PATH`, and this program as their shim if its main can be one.
     pub fn new(data: impl Into<PathBuf>) -> Self {
         let tools_path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
-        Self { data: data.into(), gateway: gateway::Config::default(), tools_path }
+        Self {
+            data: data.into(),
+            gateway: gateway::Config::default(),
+            tools_path,
+            tools_shim: tools::shim::program(),
+        }
     }
 }
 
@@ -130,6 +138,7 @@ impl Node {
         let spool = Arc::new(Spool::default());
         let settings = Settings {
             path: config.tools_path,
+            shim: config.tools_shim,
             listeners: vec![gateway.address()],
             work: config.data.join("work"),
         };

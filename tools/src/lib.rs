@@ -5,6 +5,7 @@
 //! permits, restarts with back-off and policy are the node's; reading manifests is `plugin`'s.
 
 pub mod envelope;
+pub mod shim;
 
 mod call;
 mod error;

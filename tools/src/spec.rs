@@ -31,6 +31,9 @@ pub struct CommandSpec {
     pub work_dir: PathBuf,
     /// `PATH`, the node's setting; the program is looked up on it too.
     pub path: String,
+    /// The program to start a shim from ([`crate::shim::program`]), which ends the tool and all it started
+    /// when this process ends, however that happens. `None` starts the tool without.
+    pub shim: Option<PathBuf>,
     /// What the kernel allows the process.
     pub process: ProcessLimits,
     /// What we wait for and read.

@@ -3,6 +3,7 @@
 //! Tasks: one reads stdout, one drains stderr, one writes what nobody waits for, one waits for the end.
 //! A request is written by who makes it, holding the pipe.
 
+mod lease;
 mod lines;
 mod open;
 mod pipe;
@@ -106,8 +107,8 @@ impl Stdio {
 
 impl Connection {
     /// Starts the process and the tasks around it.
-    fn spawn(spec: &CommandSpec, events: &Events) -> Result<Self, StartError> {
-        let spawned = process::spawn(spec)?;
+    async fn spawn(spec: &CommandSpec, events: &Events) -> Result<Self, StartError> {
+        let spawned = process::spawn(spec).await?;
         let (aside, mut queue) = mpsc::channel::<String>(ASIDE);
         let shared = Arc::new(Shared::new(Arc::clone(events), aside));
         let pipe = Arc::new(Pipe::new(spawned.stdin));

@@ -16,6 +16,8 @@ use tools::{AddressRule, CommandSpec, Limits, ProcessLimits, ToolSpec, UrlSpec};
 pub(crate) struct Settings {
     /// `PATH` of tools that are processes.
     pub(crate) path: String,
+    /// What starts the tools' shims.
+    pub(crate) shim: Option<PathBuf>,
     /// The node's own listeners, which no remote tool is.
     pub(crate) listeners: Vec<SocketAddr>,
     /// Working folders of tools are made below it.
@@ -74,6 +76,7 @@ impl Bundle {
                     env: env.iter().map(|(name, value)| (name.clone(), expand(value, place))).collect(),
                     work_dir: work.clone(),
                     path: settings.path.clone(),
+                    shim: settings.shim.clone(),
                     process: ProcessLimits::default(),
                     limits: Limits::default(),
                 }))

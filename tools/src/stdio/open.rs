@@ -19,12 +19,12 @@ use crate::wire::{self, Ask, Peer, Probe};
 /// ends at the probe is started once more without it.
 pub(super) async fn open(spec: &CommandSpec, events: &Events) -> Result<(Connection, Peer), StartError> {
     let end = Instant::now() + spec.limits.start;
-    let connection = Connection::spawn(spec, events)?;
+    let connection = Connection::spawn(spec, events).await?;
     if let Some(peer) = meet(&connection, spec, end).await? {
         return Ok((connection, peer));
     }
     drop(connection);
-    let connection = Connection::spawn(spec, events)?;
+    let connection = Connection::spawn(spec, events).await?;
     let peer = handshake(&connection, spec, end).await?;
     Ok((connection, peer))
 }

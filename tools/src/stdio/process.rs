@@ -1,6 +1,7 @@
 //! A tool's process: started in a group and an environment of its own, ended with all it started.
 //!
-//! The group is signalled, never the process alone: launchers start the real server as their child.
+//! The group is signalled, never the process alone: launchers start the real server as their child. With a
+//! shim between, it does so, and finds what left the group too; see `crate::shim`.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -10,6 +11,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process_group, prlimit};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
+use super::lease::{Begun, Door, Lease};
+use crate::shim;
 use crate::spec::{CommandSpec, ProcessLimits};
 use crate::start::StartError;
 
@@ -17,6 +20,8 @@ use crate::start::StartError;
 const UNTIL_TERM: Duration = Duration::from_secs(2);
 /// From TERM to KILL.
 const UNTIL_KILL: Duration = Duration::from_secs(3);
+/// From KILL to giving up on a shim, which may have been stopped or starved itself.
+const UNTIL_WITHOUT_SHIM: Duration = Duration::from_secs(5);
 
 /// The process at the head of a tool's group; number and start time together name one for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,10 +50,21 @@ pub(super) struct Spawned {
 }
 
 /// Starts the program.
-pub(super) fn spawn(spec: &CommandSpec) -> Result<Spawned, StartError> {
+pub(super) async fn spawn(spec: &CommandSpec) -> Result<Spawned, StartError> {
     let (name, arguments) = spec.command.split_first().ok_or(StartError::EmptyCommand)?;
     let program = find(name, spec)?;
-    let mut command = Command::new(&program);
+    let failed = |source| StartError::Spawn { program: name.as_str().into(), source };
+    let (mut command, door) = match &spec.shim {
+        Some(shim) => {
+            let door = Door::open().map_err(failed)?;
+            (through(shim, &door, &program, spec.process), Some(door))
+        }
+        None => {
+            let mut command = Command::new(&program);
+            command.process_group(0).kill_on_drop(true);
+            (command, None)
+        }
+    };
     command
         .args(arguments)
         .current_dir(&spec.work_dir)
@@ -58,21 +74,47 @@ pub(super) fn spawn(spec: &CommandSpec) -> Result<Spawned, StartError> {
         .env("PATH", &spec.path)
         .env("HOME", &spec.work_dir)
         .env("TMPDIR", &spec.work_dir)
-        .process_group(0)
-        .kill_on_drop(true)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let failed = |source| StartError::Spawn { program: name.as_str().into(), source };
     let mut child = command.spawn().map_err(|error| no_interpreter(&program, error, spec))?;
     let number = child.id().ok_or_else(|| failed(std::io::Error::other("it has no process number")))?;
-    let group = Group::new(number);
-    limit(number, spec.process);
+    // Before any wait, which would close stdin.
     let pipes = child.stdin.take().zip(child.stdout.take()).zip(child.stderr.take());
     let Some(((stdin, stdout), stderr)) = pipes else {
         return Err(failed(std::io::Error::other("it has no pipes")));
     };
+    let group = if let Some(door) = door {
+        let begun = tokio::select! {
+            begun = door.begun(number) => begun.map_err(failed)?,
+            status = child.wait() => return Err(failed(without_word(status))),
+            () = tokio::time::sleep(spec.limits.start) => {
+                return Err(failed(std::io::ErrorKind::TimedOut.into()));
+            }
+        };
+        match begun {
+            Begun::Started(number, lease) => Group::new(number, Some(lease)),
+            Begun::Failed(error) => return Err(no_interpreter(&program, error, spec)),
+        }
+    } else {
+        let group = Group::new(number, None);
+        limit(number, spec.process);
+        group
+    };
     Ok(Spawned { child, stdin, stdout, stderr, group })
+}
+
+/// The shim's command line. Dropped, a shim is not killed: it ends the tool when its lease ends.
+fn through(shim: &Path, door: &Door, program: &Path, limits: ProcessLimits) -> Command {
+    let word = |limit: Option<u64>| limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
+    let mut command = Command::new(shim);
+    command.arg0("pintle").args([shim::MARKER, door.name(), &word(limits.memory), &word(limits.files)]);
+    command.arg(program);
+    command
+}
+
+fn without_word(status: std::io::Result<ExitStatus>) -> std::io::Error {
+    std::io::Error::other(format!("its shim {}", phrase(status)))
 }
 
 /// The program's file: absolute, or found on the tool's own `PATH`.
@@ -154,54 +196,72 @@ fn started(number: u32) -> u64 {
 
 /// The tool's process group, until it is known to be gone. Killed on drop.
 #[derive(Debug)]
-pub(super) struct Group(Mutex<Option<Process>>);
+pub(super) struct Group {
+    process: Mutex<Option<Process>>,
+    /// With a shim: it signals and kills, and nobody else.
+    lease: Option<Lease>,
+}
 
 impl Group {
-    fn new(number: u32) -> Self {
-        Self(Mutex::new(Some(Process { pid: number, started: started(number) })))
+    fn new(number: u32, lease: Option<Lease>) -> Self {
+        Self { process: Mutex::new(Some(Process { pid: number, started: started(number) })), lease }
     }
 
     pub(super) fn process(&self) -> Option<Process> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn signal(&self, signal: Signal) {
-        let process = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pid) = process.and_then(|process| pid(process.pid)) {
+        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&self.lease, process.and_then(|process| pid(process.pid))) {
+            (_, None) => {}
+            (Some(lease), Some(_)) if signal == Signal::KILL => lease.kill(),
+            (Some(lease), Some(_)) => lease.terminate(),
             // Gone already is as good.
-            kill_process_group(pid, signal).ok();
+            (None, Some(pid)) => _ = kill_process_group(pid, signal),
         }
     }
 
-    /// Kills what is left and forgets the number, which may be another's soon.
-    fn end(&self) {
-        self.signal(Signal::KILL);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    /// Kills what is left and forgets the number, which may be another's soon. How the tool ended, where
+    /// a shim knows.
+    fn end(&self) -> Option<Box<str>> {
+        if self.lease.is_none() {
+            self.signal(Signal::KILL);
+        }
+        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let word = self.lease.as_ref().and_then(Lease::last_word);
+        // A shim that was killed has left the tool behind.
+        if let (Some(_), None, Some(process)) = (&self.lease, &word, process) {
+            process.kill_leftover();
+        }
+        word
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        self.end();
+        self.signal(Signal::KILL);
     }
 }
 
 /// Waits for the process to end by itself, and ends what it started.
 pub(super) async fn ended(child: &mut Child, group: &Group) -> Box<str> {
     let status = child.wait().await;
-    group.end();
-    phrase(status)
+    group.end().unwrap_or_else(|| phrase(status))
 }
 
 /// Ends the process, whose stdin was closed, and what it started: waits, TERM, waits, KILL.
 pub(super) async fn end(child: &mut Child, group: &Group) -> Box<str> {
     for (wait, signal) in [(UNTIL_TERM, Signal::TERM), (UNTIL_KILL, Signal::KILL)] {
-        if let Ok(status) = tokio::time::timeout(wait, child.wait()).await {
-            group.end();
-            return phrase(status);
+        if let Ok(status) = tokio::time::timeout(wait, ended(child, group)).await {
+            return status;
         }
         group.signal(signal);
     }
+    if let Ok(status) = tokio::time::timeout(UNTIL_WITHOUT_SHIM, ended(child, group)).await {
+        return status;
+    }
+    child.start_kill().ok();
     ended(child, group).await
 }
 

@@ -68,6 +68,7 @@ impl Stage {
             env: Vec::new(),
             work_dir: self.folder.path().to_owned(),
             path: std::env::var("PATH").unwrap(),
+            shim: None,
             process: ProcessLimits::default(),
             limits: Limits::default(),
         }

@@ -1,0 +1,250 @@
+//! Tools end with the agent and with their own main process, and take all they started along: real
+//! processes, with the shim that `pintle-node` is.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "tests fail by panicking"
+)]
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tools::{Call, CommandSpec, Error, Limits, ProcessLimits, StartError, Tool, ToolEvent, ToolSpec};
+
+/// Long enough for a loaded machine; nothing waits for it to pass.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Names the folder to a process that is this test's agent.
+const AGENT: &str = "TEST_AGENT_FOLDER";
+
+/// Leaves the tool's group, session and parent, ignores TERM, and says its number.
+const DAEMON: &str = r#"
+import os, signal, sys, time
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+with open("daemon.part", "w") as file: file.write(str(os.getpid()))
+os.rename("daemon.part", "daemon")
+time.sleep(600)
+"#;
+
+fn spec(folder: &Path, command: &[&str]) -> CommandSpec {
+    CommandSpec {
+        command: command.iter().map(|&word| word.to_owned()).collect(),
+        env: Vec::new(),
+        work_dir: folder.to_owned(),
+        path: std::env::var("PATH").unwrap(),
+        shim: Some(env!("CARGO_BIN_EXE_pintle-node").into()),
+        process: ProcessLimits::default(),
+        limits: Limits::default(),
+    }
+}
+
+/// A daemon, then a launcher whose server and helper ignore TERM and closed stdin (case C30).
+fn stubborn(folder: &Path) -> CommandSpec {
+    std::fs::write(folder.join("daemon.py"), DAEMON).unwrap();
+    let servers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/tests/servers");
+    let launcher = servers.join("C30-launcher.sh");
+    let script = format!("python3 daemon.py </dev/null >/dev/null; exec bash '{}'", launcher.display());
+    spec(folder, &["bash", "-c", &script])
+}
+
+async fn start(spec: CommandSpec) -> Result<(Tool, mpsc::UnboundedReceiver<ToolEvent>), StartError> {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let (sender, events) = mpsc::unbounded_channel();
+    let tell = Arc::new(move |event| {
+        sender.send(event).ok();
+    });
+    Ok((Tool::start(ToolSpec::Command(spec), tell).await?, events))
+}
+
+/// Starts the stubborn tool; numbers of the launcher, the server, its helper and the daemon.
+async fn start_stubborn(folder: &Path) -> (Tool, mpsc::UnboundedReceiver<ToolEvent>, Vec<u64>) {
+    let (tool, events) = start(stubborn(folder)).await.unwrap();
+    let call = Call::new("pids", Some(RawValue::from_string("{}".to_owned()).unwrap()));
+    let result = tool.call(call, || Ok::<(), ()>(())).await.unwrap();
+    let result: Value = serde_json::from_str(result.0.get()).unwrap();
+    let said: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+    let mut pids: Vec<u64> =
+        ["launcher", "server", "helper"].map(|name| said[name].as_u64().unwrap()).to_vec();
+    pids.push(std::fs::read_to_string(folder.join("daemon")).unwrap().parse().unwrap());
+    assert_eq!(u64::from(tool.process().unwrap().pid), pids[0]);
+    (tool, events, pids)
+}
+
+/// Fields of the process's line from its state on; `None` if it is gone or only waits to be noted.
+fn stat(pid: u64) -> Option<Vec<String>> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<String> = stat.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect();
+    (fields[0] != "Z").then_some(fields)
+}
+
+fn all_run(pids: &[u64]) -> bool {
+    pids.iter().all(|pid| stat(*pid).is_some())
+}
+
+async fn until_gone(pids: &[u64]) {
+    until("all are gone", || pids.iter().all(|pid| stat(*pid).is_none())).await;
+}
+
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "never came true: {what}");
+        tokio::task::yield_now().await;
+        std::thread::yield_now();
+    }
+}
+
+/// No test of its own: the agent that another test kills.
+#[tokio::test]
+async fn an_agent_that_waits_to_be_killed() {
+    let Some(folder) = std::env::var_os(AGENT) else { return };
+    let folder = Path::new(&folder);
+    let (_tool, _events, pids) = start_stubborn(folder).await;
+    std::fs::write(folder.join("pids.part"), serde_json::to_vec(&pids).unwrap()).unwrap();
+    std::fs::rename(folder.join("pids.part"), folder.join("pids")).unwrap();
+    std::future::pending::<()>().await;
+}
+
+/// Case C30.
+#[tokio::test]
+async fn a_killed_agent_takes_its_tools_along_daemons_and_those_deaf_to_term_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut agent = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "an_agent_that_waits_to_be_killed"])
+        .env(AGENT, folder.path())
+        .spawn()
+        .unwrap();
+    let read = || std::fs::read(folder.path().join("pids")).ok();
+    until("the tool runs", || read().is_some()).await;
+    let mut pids: Vec<u64> = serde_json::from_slice(&read().unwrap()).unwrap();
+    // The shim is the launcher's parent.
+    pids.push(stat(pids[0]).unwrap()[1].parse().unwrap());
+    assert!(all_run(&pids));
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    until_gone(&pids).await;
+}
+
+/// Case C30.
+#[tokio::test]
+async fn a_stopped_tool_takes_its_daemons_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tool, mut events, pids) = start_stubborn(folder.path()).await;
+    assert!(all_run(&pids));
+    tool.stop().await;
+    until_gone(&pids).await;
+    assert!(tool.process().is_none() && events.try_recv().is_err());
+}
+
+/// Case C30.
+#[tokio::test]
+async fn a_dropped_tool_takes_its_daemons_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tool, _events, pids) = start_stubborn(folder.path()).await;
+    drop(tool);
+    until_gone(&pids).await;
+}
+
+/// Case C30.
+#[tokio::test]
+async fn a_start_that_is_given_up_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let marker = folder.path().join("pid");
+    let mut start = Box::pin(start(spec(folder.path(), &["bash", "-c", "echo $$ > pid; sleep 600 & wait"])));
+    let read = || std::fs::read_to_string(&marker).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    tokio::select! {
+        _ = &mut start => panic!("it started"),
+        () = until("it runs", || read().is_some()) => {}
+    }
+    drop(start);
+    until_gone(&[read().unwrap()]).await;
+}
+
+/// Case C30.
+#[tokio::test]
+async fn a_tool_that_ends_by_itself_leaves_nothing_and_says_how() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tool, mut events, pids) = start_stubborn(folder.path()).await;
+    let launcher = rustix::process::Pid::from_raw(i32::try_from(pids[0]).unwrap()).unwrap();
+    rustix::process::kill_process(launcher, rustix::process::Signal::KILL).unwrap();
+    let event = tokio::time::timeout(PATIENCE, events.recv()).await.unwrap().unwrap();
+    let ToolEvent::Exited { status, .. } = event else { panic!("{event:?}") };
+    assert_eq!(&*status, "was ended by signal 9");
+    until_gone(&pids).await;
+    assert!(tool.process().is_none());
+}
+
+#[tokio::test]
+async fn the_exit_code_and_the_last_words_of_a_tool_come_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let outcome = start(spec(folder.path(), &["bash", "-c", "echo no config >&2; exit 7"])).await;
+    let Err(StartError::Exited { status, stderr, .. }) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((&*status, &*stderr), ("ended with exit code 7", "no config"));
+}
+
+#[tokio::test]
+async fn a_tool_that_closes_its_output_is_ended() {
+    const SCRIPT: &str = r#"
+read -r _; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":""}}'
+read -r _; echo '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'
+read -r _; read -r _; exec >&-; cat >/dev/null
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let (tool, _events) = start(spec(folder.path(), &["bash", "-c", SCRIPT])).await.unwrap();
+    let pid = u64::from(tool.process().unwrap().pid);
+    let outcome = tool.call(Call::new("any", None), || Ok::<(), ()>(())).await;
+    assert!(matches!(outcome, Err(tools::CallError::Failed(Error::Gone { .. }))), "{outcome:?}");
+    until_gone(&[pid]).await;
+}
+
+#[tokio::test]
+async fn a_killed_shim_leaves_no_tool_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tool, mut events, pids) = start_stubborn(folder.path()).await;
+    let shim: i32 = stat(pids[0]).unwrap()[1].parse().unwrap();
+    let shim = rustix::process::Pid::from_raw(shim).unwrap();
+    rustix::process::kill_process(shim, rustix::process::Signal::KILL).unwrap();
+    let event = tokio::time::timeout(PATIENCE, events.recv()).await.unwrap().unwrap();
+    assert!(matches!(event, ToolEvent::Exited { .. }), "{event:?}");
+    // The group is; a daemon that left it cannot be found any more.
+    until_gone(&pids[..3]).await;
+    let daemon = rustix::process::Pid::from_raw(i32::try_from(pids[3]).unwrap()).unwrap();
+    rustix::process::kill_process(daemon, rustix::process::Signal::KILL).unwrap();
+    drop(tool);
+}
+
+#[tokio::test]
+async fn limits_hold_from_the_first_instruction_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = spec(folder.path(), &["bash", "-c", "ulimit -n >&2; ulimit -d >&2"]);
+    spec.process = ProcessLimits { memory: Some(1 << 30), files: Some(77) };
+    let outcome = start(spec).await;
+    let Err(StartError::Exited { stderr, .. }) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(&*stderr, "77 | 1048576");
+}
+
+#[tokio::test]
+async fn a_program_without_its_interpreter_is_named_as_without_a_shim() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("server");
+    std::fs::write(&program, "#!/nowhere/python\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = program.to_str().unwrap();
+    let with = start(spec(folder.path(), &[program])).await.expect_err("it cannot start").to_string();
+    let mut without = spec(folder.path(), &[program]);
+    without.shim = None;
+    assert_eq!(start(without).await.expect_err("it cannot start").to_string(), with);
+    assert!(with.contains("/nowhere/python"), "{with}");
+}
