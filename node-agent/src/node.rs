@@ -135,12 +135,14 @@ impl Node {
         let runtime = Arc::new(Runtime::default());
         let live = gateway::Live::new(Arc::clone(&guard), Arc::clone(&runtime));
         let gateway = Gateway::start(config.gateway, token, Arc::new(live)).await?;
+        note_url(&config.data, &gateway.url());
         let spool = Arc::new(Spool::default());
         let settings = Settings {
             path: config.tools_path,
             shim: config.tools_shim,
             listeners: vec![gateway.address()],
             work: config.data.join("work"),
+            logs: config.data.join("logs"),
         };
         let supervisor =
             Arc::new(Supervisor::new(Arc::clone(&guard), Arc::clone(&runtime), Arc::clone(&spool), settings));
@@ -248,6 +250,16 @@ impl Local {
 
 fn token_file(data: &std::path::Path) -> PathBuf {
     data.join("mcp.token")
+}
+
+/// Writes down where MCP clients of this machine find the node; it stays there when the node ends.
+fn note_url(data: &std::path::Path, url: &str) {
+    let partial = data.join("mcp.url.part");
+    let written = std::fs::write(&partial, format!("{url}\n"))
+        .and_then(|()| std::fs::rename(&partial, data.join("mcp.url")));
+    if let Err(error) = written {
+        tracing::warn!(error = %error, "the file that names the MCP endpoint cannot be written");
+    }
 }
 
 fn waiting(identity: &Identity) -> View {

@@ -44,6 +44,7 @@ fn spec(folder: &Path, command: &[&str]) -> CommandSpec {
         work_dir: folder.to_owned(),
         path: std::env::var("PATH").unwrap(),
         shim: Some(env!("CARGO_BIN_EXE_pintle-node").into()),
+        log: Some(folder.join("logs/tool.log")),
         process: ProcessLimits::default(),
         limits: Limits::default(),
     }
@@ -191,6 +192,9 @@ async fn the_exit_code_and_the_last_words_of_a_tool_come_through() {
     let outcome = start(spec(folder.path(), &["bash", "-c", "echo no config >&2; exit 7"])).await;
     let Err(StartError::Exited { status, stderr, .. }) = outcome else { panic!("{outcome:?}") };
     assert_eq!((&*status, &*stderr), ("ended with exit code 7", "no config"));
+    // Once for the probe, once without it.
+    let read = || std::fs::read_to_string(folder.path().join("logs/tool.log")).unwrap_or_default();
+    until("both are in the log", || read().matches("Z no config\n").count() == 2).await;
 }
 
 #[tokio::test]

@@ -34,6 +34,9 @@ pub struct CommandSpec {
     /// The program to start a shim from ([`crate::shim::program`]), which ends the tool and all it started
     /// when this process ends, however that happens. `None` starts the tool without.
     pub shim: Option<PathBuf>,
+    /// Where what it writes to stderr is kept: up to 1 MiB, and as much in `NAME.log.1`, visible, with the
+    /// time before each line. Its folder is made. `None` keeps only the end, in memory.
+    pub log: Option<PathBuf>,
     /// What the kernel allows the process.
     pub process: ProcessLimits,
     /// What we wait for and read.

@@ -5,6 +5,7 @@
 
 mod lease;
 mod lines;
+mod log;
 mod open;
 mod pipe;
 mod process;
@@ -114,7 +115,7 @@ impl Connection {
         let pipe = Arc::new(Pipe::new(spawned.stdin));
         let group = Arc::new(spawned.group);
         tokio::spawn(reader::read(spawned.stdout, spec.limits.message_bytes, Arc::clone(&shared)));
-        tokio::spawn(reader::drain(spawned.stderr, Arc::clone(&shared)));
+        tokio::spawn(reader::drain(spawned.stderr, Arc::clone(&shared), spec.log.clone()));
         let out = Arc::clone(&pipe);
         tokio::spawn(async move {
             while let Some(message) = queue.recv().await {

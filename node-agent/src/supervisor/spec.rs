@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) listeners: Vec<SocketAddr>,
     /// Working folders of tools are made below it.
     pub(crate) work: PathBuf,
+    /// Logs of tools are kept below it.
+    pub(crate) logs: PathBuf,
 }
 
 /// An installed version, as its verified manifest says.
@@ -77,6 +79,7 @@ impl Bundle {
                     work_dir: work.clone(),
                     path: settings.path.clone(),
                     shim: settings.shim.clone(),
+                    log: Some(self.log(tool, &settings.logs)),
                     process: ProcessLimits::default(),
                     limits: Limits::default(),
                 }))
@@ -123,13 +126,40 @@ impl Bundle {
 
     /// The tool's own folder, made if it is not there. It outlives restarts and not the version.
     fn work_folder(&self, tool: &ToolId, below: &Path) -> Result<PathBuf, String> {
-        // Older bundles may have tool IDs that are no file names.
-        let name: String = tool.as_str().bytes().map(readable_byte).collect();
-        let folder = below.join(self.version.to_string()).join(name);
+        let folder = below.join(self.version.to_string()).join(file_name(tool));
         std::fs::create_dir_all(&folder)
             .map_err(|error| format!("make its folder {}: {error}", folder.display()))?;
         Ok(folder)
     }
+
+    /// Where the tool's log is kept. It outlives the version, until newer ones need the room.
+    fn log(&self, tool: &ToolId, below: &Path) -> PathBuf {
+        let folder = below.join(self.version.to_string());
+        if !folder.exists() {
+            make_room(below);
+        }
+        folder.join(format!("{}.log", file_name(tool)))
+    }
+}
+
+/// Removes the logs of the versions that were started longest ago.
+fn make_room(logs: &Path) {
+    /// Versions whose logs are kept: what a node runs, and some before that.
+    const MOST: usize = 64;
+    let entries = std::fs::read_dir(logs).into_iter().flatten().flatten();
+    let mut folders: Vec<_> =
+        entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
+    folders.sort();
+    for (_, folder) in folders.iter().take((folders.len() + 1).saturating_sub(MOST)) {
+        if let Err(error) = std::fs::remove_dir_all(folder) {
+            tracing::warn!(path = %folder.display(), error = %error, "old logs cannot be removed");
+        }
+    }
+}
+
+/// Older bundles may have tool IDs that are no file names.
+fn file_name(tool: &ToolId) -> String {
+    tool.as_str().bytes().map(readable_byte).collect()
 }
 
 fn readable_byte(byte: u8) -> String {

@@ -77,7 +77,13 @@ impl Bench {
         };
         let (guard, runtime, spool) = (Arc::new(Guard::new(view)), Arc::default(), Arc::default());
         let path = std::env::var("PATH").unwrap();
-        let settings = Settings { path, shim: None, listeners: Vec::new(), work: folder.path().join("work") };
+        let settings = Settings {
+            path,
+            shim: None,
+            listeners: Vec::new(),
+            work: folder.path().join("work"),
+            logs: folder.path().join("logs"),
+        };
         let sup = Supervisor::new(Arc::clone(&guard), Arc::clone(&runtime), Arc::clone(&spool), settings);
         let bench = Self { folder, guard, runtime, spool, sup: Arc::new(sup), bundle };
         bench.sup.open(&bench.bundle);

@@ -1,11 +1,15 @@
 //! The one task that reads a tool's stdout: each message is handled before the next is looked at.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use domain::time::Timestamp;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::lines::{Line, Lines};
+use super::log::Log;
 use super::shared::Shared;
 use crate::envelope::{self, IdScan, Message, Scanned};
 use crate::error::{Error, RpcError};
@@ -26,11 +30,27 @@ pub(super) async fn read<R: AsyncRead + Unpin>(stdout: R, limit: usize, shared: 
 }
 
 /// Drains stderr for ever, so that a tool that logs never blocks.
-pub(super) async fn drain<R: AsyncRead + Unpin>(mut stderr: R, shared: Arc<Shared>) {
+///
+/// The log is written in place: what it writes is bounded by the second and ends in the page cache.
+pub(super) async fn drain<R: AsyncRead + Unpin>(mut stderr: R, shared: Arc<Shared>, log: Option<PathBuf>) {
+    let mut log = log.map(|path| Log::open(&path, Instant::now()));
     let mut chunk = vec![0; 16 << 10];
     while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
-        shared.tail().push(chunk.get(..count).unwrap_or_default());
+        let bytes = chunk.get(..count).unwrap_or_default();
+        shared.tail().push(bytes);
+        if let Some(log) = &mut log {
+            log.push(bytes, Instant::now(), wall());
+        }
     }
+    if let Some(log) = &mut log {
+        log.end(Instant::now(), wall());
+    }
+}
+
+/// The wall's clock, for people.
+fn wall() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn handle(line: &[u8], shared: &Shared) {

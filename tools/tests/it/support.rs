@@ -69,6 +69,7 @@ impl Stage {
             work_dir: self.folder.path().to_owned(),
             path: std::env::var("PATH").unwrap(),
             shim: None,
+            log: None,
             process: ProcessLimits::default(),
             limits: Limits::default(),
         }
