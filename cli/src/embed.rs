@@ -13,10 +13,13 @@ use tracing_subscriber::EnvFilter;
 use crate::called::Called;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::place::{Place, token_from};
+use crate::place::{Place, read_small, token_from};
 
 /// Where a node keeps the token for its MCP endpoint, in its folder.
 pub(crate) const MCP_TOKEN: &str = "mcp.token";
+
+/// Where a node writes down its MCP endpoint, in its folder.
+const MCP_URL: &str = "mcp.url";
 
 /// What a control plane is started with.
 #[derive(Debug)]
@@ -107,10 +110,10 @@ pub(crate) async fn until_told_to_stop() -> Result<()> {
 /// Which node a command goes through.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct NodeFlags {
-    /// The node's MCP endpoint [default: that of the node which runs from the data folder]
+    /// The node's MCP endpoint [default: the one that stands in the node's folder]
     #[arg(long, value_name = "URL", env = "PINTLE_ENDPOINT")]
     pub endpoint: Option<String>,
-    /// The node's folder, which holds the token for its endpoint [default: node in the data folder]
+    /// The node's folder, which names its endpoint and holds the token for it [default: node in the data folder]
     #[arg(long, value_name = "DIR", env = "PINTLE_NODE_DATA")]
     pub node_data: Option<PathBuf>,
 }
@@ -131,7 +134,8 @@ impl Endpoint {
         Ok(Self { url, token: token_from(&node_data.join(MCP_TOKEN))? })
     }
 
-    /// The endpoint that the flags name, else that of the node which runs from the data folder.
+    /// The endpoint that the flags name, else the one that the node wrote into its folder, else that of
+    /// the node which runs from the data folder.
     ///
     /// # Errors
     /// No node is known, or there is no token for it.
@@ -140,7 +144,10 @@ impl Endpoint {
         let running = || Ok::<_, Failure>(place.running()?.and_then(|running| running.mcp));
         let url = match &flags.endpoint {
             Some(url) => Some(url.clone()),
-            None => running()?,
+            None => match read_small(&node_data.join(MCP_URL))?.filter(|url| !url.is_empty()) {
+                Some(url) => Some(url),
+                None => running()?,
+            },
         };
         let Some(url) = url else {
             let what = format!("no node has been started from `{}`", place.data().display());

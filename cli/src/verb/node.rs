@@ -1,4 +1,4 @@
-//! `pintle node …`: join tokens, joining, running a node, the list of nodes.
+//! `pintle node …`: join tokens, joining, running a node, the list of nodes, logs.
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -8,6 +8,7 @@ use crate::exit::Exit;
 
 mod join;
 mod list;
+mod logs;
 mod run;
 mod token;
 
@@ -22,6 +23,8 @@ pub(crate) enum Command {
     Run(run::Args),
     /// Every node, and what is wrong with it
     List(list::Args),
+    /// What the tools of this machine's node write to stderr
+    Logs(logs::Args),
 }
 
 /// Carries out one of them.
@@ -34,5 +37,6 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Exit> {
         Command::Join(args) => join::run(&args, context).await,
         Command::Run(args) => run::run(&args, context).await,
         Command::List(args) => list::run(&args, context).await,
+        Command::Logs(args) => logs::run(&args, context).await,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{pintle, text};
 
-const VERBS: [&[&str]; 29] = [
+const VERBS: [&[&str]; 30] = [
     &["up"],
     &["demo"],
     &["server"],
@@ -17,6 +17,7 @@ const VERBS: [&[&str]; 29] = [
     &["node", "join"],
     &["node", "run"],
     &["node", "list"],
+    &["node", "logs"],
     &["edge", "create"],
     &["edge", "list"],
     &["audit", "list"],

@@ -8,6 +8,7 @@ mod fake;
 mod help;
 mod input;
 mod listing;
+mod logs;
 mod push;
 mod story;
 
