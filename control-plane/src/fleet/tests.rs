@@ -1,7 +1,9 @@
 use domain::audit::Origin;
+use domain::digest::Digest;
+use domain::id::BootId;
 use domain::id::NodeName;
 use domain::plugin_set::Scope;
-use proto::convert::Acked;
+use proto::convert::{Acked, Hello, Status};
 
 use super::*;
 use crate::operation::By;
@@ -136,6 +138,31 @@ async fn who_has_a_part_and_who_is_waited_for_is_told_by_name() {
     assert_eq!(fixture.fleet.acknowledged(&edge(), Part::Trust).unwrap().acknowledged, 0);
 }
 
+#[tokio::test]
+async fn a_known_node_that_comes_back_as_it_was_is_answered_from_memory() {
+    let fixture = fixture().await;
+    let node = fixture.node("a").await;
+    let registration = fixture.register(&node).await;
+    let hello = |agent: &str| Hello {
+        boot: BootId::parse("b-1").unwrap(),
+        agent_version: agent.into(),
+        protocol: 1,
+        held: Vec::new(),
+        versions: Vec::new(),
+        bodies: Vec::new(),
+        status: Status::default(),
+        clock: now(),
+    };
+    assert_eq!(fixture.fleet.greet(&node, &registration.edge, &hello("1")).await.unwrap(), 1);
+    fixture.fleet.look(true).await.unwrap();
+    fixture.fleet.note_status(&node, &Status::default()).await.unwrap();
+    drop(registration);
+    fixture.store.close().await;
+    let registration = fixture.register(&node).await;
+    assert_eq!(fixture.fleet.greet(&node, &registration.edge, &hello("1")).await.unwrap(), 1);
+    fixture.fleet.greet(&node, &registration.edge, &hello("2")).await.unwrap_err();
+}
+
 #[test]
 fn a_text_is_asked_of_one_node_and_of_the_next_after_two_seconds() {
     let mut wants = Wants::default();
@@ -143,7 +170,7 @@ fn a_text_is_asked_of_one_node_and_of_the_next_after_two_seconds() {
     assert_eq!(wants.claim(&[hash], 0), [hash]);
     assert!(wants.claim(&[hash], 1_999).is_empty());
     assert_eq!(wants.claim(&[hash], 2_000), [hash]);
-    wants.arrived(&[hash]);
+    wants.arrived(&[hash].into());
     assert_eq!(wants.claim(&[hash], 2_001), [hash]);
 }
 
