@@ -6,7 +6,8 @@ use domain::refusal::Code;
 fn every_refusal_has_a_page_that_is_listed_in_order() {
     let folder = e2e::process::here().join("../docs/refusals");
     let index = std::fs::read_to_string(folder.join("README.md")).unwrap();
-    let listed: Vec<&str> = index.lines().filter_map(|line| line.strip_prefix("- [`")?.split('`').next()).collect();
+    let listed: Vec<&str> =
+        index.lines().filter_map(|line| line.strip_prefix("- [`")?.split('`').next()).collect();
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
     assert_eq!(listed, codes);
     for code in codes {
