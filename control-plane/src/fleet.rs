@@ -27,7 +27,7 @@ use domain::id::{EdgeName, NodeId};
 use domain::plugin_set::{Part, Position, Scope};
 use domain::time::Timestamp;
 use futures::StreamExt as _;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -54,6 +54,11 @@ const FLUSH_EVERY: Duration = Duration::from_secs(30);
 /// Parts that are built at once: a change that concerns every edge is with all of them in the time of
 /// a few, and the readers of the database are not all taken.
 const BUILDS_AT_ONCE: usize = 3;
+
+/// Nodes whose words are read from or written to the database at once. A whole fleet may report in the
+/// same second; whoever approves then waits behind these, not behind thousands, and finds a reader
+/// free.
+const TURNS_MAX: usize = 3;
 
 /// Why the fleet's state could not be read or built.
 #[derive(Debug, thiserror::Error)]
@@ -109,6 +114,8 @@ struct Inner {
     looking: tokio::sync::Mutex<()>,
     /// One new edge at a time, for the same reason.
     building: tokio::sync::Mutex<()>,
+    /// Held while the database works for one node.
+    turns: Semaphore,
     /// How many nodes the fleet has, as last counted.
     size: AtomicU64,
     /// What each node said of itself last, once it is on record.
@@ -135,6 +142,7 @@ impl Fleet {
             wants: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
             building: tokio::sync::Mutex::default(),
+            turns: Semaphore::new(TURNS_MAX),
             size: AtomicU64::new(0),
             noted: Mutex::default(),
         };
@@ -285,6 +293,7 @@ impl Fleet {
         if let Some(known) = lock(&self.inner.known).get(id) {
             return Ok(Some(Arc::clone(known)));
         }
+        let _turn = self.turn().await;
         let scope = Scope::Node(id.clone());
         let fault = |source| Error::Load { scope: scope.clone(), source };
         let Some(record) = operation::find_bundle::node_record(&self.inner.store, id).await.map_err(fault)?
@@ -307,6 +316,13 @@ impl Fleet {
         let edge = self.edge(&known.record.edge).await?;
         let own = Own { grants: Arc::clone(&known.grants), farewell: None };
         Ok(Some(edge.register(known.record.clone(), own, (address, (self.inner.clock)()))))
+    }
+
+    /// Waits until the database may work for one more node; the wait ends when what is answered is
+    /// dropped. Never taken twice by one piece of work.
+    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed, so there is always a turn in the end.
+        self.inner.turns.acquire().await.ok()
     }
 
     /// Of these hashes, those that this node is to be asked for: nobody was asked in the last two

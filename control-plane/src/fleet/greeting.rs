@@ -36,6 +36,7 @@ impl Fleet {
         };
         let is_noted = lock(&self.inner.noted).get(node) == Some(&noted);
         if !is_noted {
+            let _turn = self.turn().await;
             let now = (self.inner.clock)();
             let (agent, versions) = (&hello.agent_version, &hello.versions);
             note_node::note_hello(&self.inner.store, now, node, agent, versions, &hello.status)

@@ -138,12 +138,8 @@ async fn who_has_a_part_and_who_is_waited_for_is_told_by_name() {
     assert_eq!(fixture.fleet.acknowledged(&edge(), Part::Trust).unwrap().acknowledged, 0);
 }
 
-#[tokio::test]
-async fn a_known_node_that_comes_back_as_it_was_is_answered_from_memory() {
-    let fixture = fixture().await;
-    let node = fixture.node("a").await;
-    let registration = fixture.register(&node).await;
-    let hello = |agent: &str| Hello {
+fn hello(agent: &str) -> Hello {
+    Hello {
         boot: BootId::parse("b-1").unwrap(),
         agent_version: agent.into(),
         protocol: 1,
@@ -152,7 +148,29 @@ async fn a_known_node_that_comes_back_as_it_was_is_answered_from_memory() {
         bodies: Vec::new(),
         status: Status::default(),
         clock: now(),
-    };
+    }
+}
+
+#[tokio::test]
+async fn of_many_nodes_that_speak_at_once_a_few_are_written_and_people_wait_for_no_others() {
+    let fixture = fixture().await;
+    let node = fixture.node("a").await;
+    let registration = fixture.register(&node).await;
+    let busy = [fixture.fleet.turn().await, fixture.fleet.turn().await, fixture.fleet.turn().await];
+    let said = hello("1");
+    let mut greeting = std::pin::pin!(fixture.fleet.greet(&node, &registration.edge, &said));
+    assert!(futures::poll!(&mut greeting).is_pending(), "it is not in the database's queue");
+    fixture.raise(Scope::Edge(edge()), Part::Trust).await;
+    fixture.fleet.look(true).await.unwrap();
+    drop(busy);
+    greeting.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_known_node_that_comes_back_as_it_was_is_answered_from_memory() {
+    let fixture = fixture().await;
+    let node = fixture.node("a").await;
+    let registration = fixture.register(&node).await;
     assert_eq!(fixture.fleet.greet(&node, &registration.edge, &hello("1")).await.unwrap(), 1);
     fixture.fleet.look(true).await.unwrap();
     fixture.fleet.note_status(&node, &Status::default()).await.unwrap();

@@ -25,6 +25,7 @@ impl Fleet {
         let absent: Vec<Digest> =
             wanted.iter().filter(|digest| !texts.contains_key(digest)).copied().collect();
         if !absent.is_empty() {
+            let _turn = self.turn().await;
             let scope = Scope::Edge(edge.name.clone());
             let read = load_part::listing_texts(&self.inner.store, &absent, most)
                 .await

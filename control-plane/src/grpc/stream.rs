@@ -253,13 +253,8 @@ impl Stream {
                 let session = format!("{}/{}", self.registration.edge.name, self.registration.session);
                 let edge = Arc::clone(&self.registration.edge);
                 Box::pin(async move {
-                    match context.fleet.greet(&node, &edge, &hello).await {
-                        Ok(fleet_size) => Input::Admitted { session, epoch: context.epoch, fleet_size },
-                        Err(error) => {
-                            tracing::error!(error = %Chain(&error), node.id = %node, "a Hello could not be noted");
-                            Input::Failed
-                        }
-                    }
+                    let greeted = context.fleet.greet(&node, &edge, &hello).await;
+                    admitted(&node, session, context.epoch, greeted)
                 })
             }
             Effect::Reload => {
@@ -275,6 +270,7 @@ impl Stream {
                 })
             }
             Effect::Record(boot, report) => Box::pin(async move {
+                let _turn = context.fleet.turn().await;
                 let outcome = record_listing(&context.store, now, &node, &boot, &report).await;
                 let outcome = outcome_of(&node, &report, outcome);
                 Input::Recorded(report, outcome)
@@ -282,6 +278,7 @@ impl Stream {
             Effect::StoreTexts(texts) => {
                 let (asked, record) = (Arc::clone(&self.asked), self.registration.record.clone());
                 Box::pin(async move {
+                    let _turn = context.fleet.turn().await;
                     let wanted: Vec<ListingHash> = lock(&asked).iter().copied().collect();
                     match store(&context, &record, &wanted, &texts).await {
                         Ok(arrived) => lock(&asked).retain(|hash| !arrived.contains(hash)),
@@ -305,12 +302,28 @@ impl Stream {
                 })
             }
             Effect::NoteStatus(status) => Box::pin(async move {
+                let _turn = context.fleet.turn().await;
                 let noted = context.fleet.note_status(&node, &status).await;
                 if let Err(error) = &noted {
                     tracing::warn!(error = %Chain(error), node.id = %node, "a status could not be noted");
                 }
                 Input::StatusNoted(noted.is_ok())
             }),
+        }
+    }
+}
+
+fn admitted(
+    node: &domain::id::NodeId,
+    session: String,
+    epoch: u64,
+    greeted: Result<u32, crate::fleet::Error>,
+) -> Input {
+    match greeted {
+        Ok(fleet_size) => Input::Admitted { session, epoch, fleet_size },
+        Err(error) => {
+            tracing::error!(error = %Chain(&error), node.id = %node, "a Hello could not be noted");
+            Input::Failed
         }
     }
 }
