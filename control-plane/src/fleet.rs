@@ -5,26 +5,29 @@
 //! Streams register here (from `grpc`), people read here (through `api`). Nothing of it is stored
 //! but "last seen", in batches.
 
+mod greeting;
 mod part;
 mod presence;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod view;
 mod wants;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-use domain::digest::{Digest, ListingHash};
+use domain::digest::ListingHash;
 use domain::id::{EdgeName, NodeId};
 use domain::plugin_set::{Part, Position, Scope};
 use domain::time::Timestamp;
-use tokio::sync::watch;
+use futures::StreamExt as _;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +37,7 @@ pub use presence::{Acknowledged, Edge, EdgeSet, Farewell, Own, Presence, Registr
 use crate::operation::{self, load_part};
 use crate::pki::{self, HeadSigner};
 use crate::store::{NodeRecord, Store};
+use greeting::Noted;
 use wants::Wants;
 
 /// How often the fan-out looks when nothing wakes it: a lost wake costs a node no more than this.
@@ -47,9 +51,14 @@ const GRANTS_EACH: u32 = 10;
 /// How often "last seen" is written: what `node list` shows may be this old after a crash.
 const FLUSH_EVERY: Duration = Duration::from_secs(30);
 
-/// Most bytes of listing texts kept in memory for an edge's nodes to ask for: 1,000 functions of
-/// 16 KB; beyond it they are read again.
-const TEXTS_MAX: usize = 16 * 1024 * 1024;
+/// Parts that are built at once: a change that concerns every edge is with all of them in the time of
+/// a few, and the readers of the database are not all taken.
+const BUILDS_AT_ONCE: usize = 3;
+
+/// Nodes whose words are read from or written to the database at once. A whole fleet may report in the
+/// same second; whoever approves then waits behind these, not behind thousands, and finds a reader
+/// free.
+const TURNS_MAX: usize = 3;
 
 /// Why the fleet's state could not be read or built.
 #[derive(Debug, thiserror::Error)]
@@ -101,8 +110,16 @@ struct Inner {
     edges: Mutex<BTreeMap<EdgeName, Arc<Edge>>>,
     known: Mutex<HashMap<NodeId, Arc<Known>>>,
     wants: Mutex<Wants>,
-    /// One builder at a time, so that a part is built once however many ask.
+    /// One look at a time, so that a part is built once however many ask.
+    looking: tokio::sync::Mutex<()>,
+    /// One new edge at a time, for the same reason.
     building: tokio::sync::Mutex<()>,
+    /// Held while the database works for one node.
+    turns: Semaphore,
+    /// How many nodes the fleet has, as last counted.
+    size: AtomicU64,
+    /// What each node said of itself last, once it is on record.
+    noted: Mutex<HashMap<NodeId, Noted>>,
 }
 
 /// What is kept of a node between its connections, so that one that is current is answered from
@@ -123,7 +140,11 @@ impl Fleet {
             edges: Mutex::default(),
             known: Mutex::default(),
             wants: Mutex::default(),
+            looking: tokio::sync::Mutex::default(),
             building: tokio::sync::Mutex::default(),
+            turns: Semaphore::new(TURNS_MAX),
+            size: AtomicU64::new(0),
+            noted: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -163,30 +184,30 @@ impl Fleet {
     /// # Errors
     /// The first that could not be read; the others were looked at.
     pub async fn look(&self, grants_too: bool) -> Result<(), Error> {
-        let edges: Vec<Arc<Edge>> = lock(&self.inner.edges).values().cloned().collect();
-        if edges.is_empty() {
+        let _one_look = self.inner.looking.lock().await;
+        let scopes: Vec<Scope> = lock(&self.inner.edges).keys().cloned().map(Scope::Edge).collect();
+        if scopes.is_empty() {
             return Ok(());
         }
-        let scopes: Vec<Scope> = edges.iter().map(|edge| Scope::Edge(edge.name.clone())).collect();
         let asked = if grants_too { None } else { Some(scopes.as_slice()) };
         let positions = load_part::positions(&self.inner.store, asked).await.map_err(Error::Positions)?;
-        let mut outcome = Ok(());
-        for (scope, part, position) in positions {
-            let looked = match &scope {
+        if grants_too {
+            // Each node has grants from its first day on.
+            let nodes = positions.iter().filter(|(_, part, _)| *part == Part::Grants).count();
+            self.inner.size.store(nodes as u64, Ordering::Relaxed);
+        }
+        let looks = positions.into_iter().map(|(scope, part, position)| async move {
+            match &scope {
                 Scope::Edge(name) => self.look_at_edge(name, part, position).await,
                 Scope::Node(node) => self.look_at_grants(node, position).await,
-            };
-            outcome = outcome.and(looked);
-        }
-        outcome
+            }
+        });
+        let looks = futures::stream::iter(looks).buffer_unordered(BUILDS_AT_ONCE);
+        looks.fold(Ok(()), |outcome: Result<(), Error>, looked| async { outcome.and(looked) }).await
     }
 
     async fn look_at_edge(&self, name: &EdgeName, part: Part, position: Position) -> Result<(), Error> {
         let Some(edge) = lock(&self.inner.edges).get(name).cloned() else { return Ok(()) };
-        if edge.set().get(part).is_some_and(|built| !self.is_due(built, position)) {
-            return Ok(());
-        }
-        let _one_builder = self.inner.building.lock().await;
         let earlier = edge.set().get(part).cloned();
         if earlier.as_deref().is_some_and(|built| !self.is_due(built, position)) {
             return Ok(());
@@ -227,9 +248,9 @@ impl Fleet {
         let loaded = load_part::load_part(&self.inner.store, scope, part).await.map_err(fault)?;
         let (position, content) = loaded.ok_or_else(|| Error::Unknown { scope: scope.clone(), part })?;
         let mut draft = part::Draft::new(scope.clone(), position, &content);
-        if let (Scope::Edge(edge), Some(wanted)) = (scope, draft.new_texts(earlier)) {
-            let texts = load_part::listing_texts(&self.inner.store, edge, &wanted).await.map_err(fault)?;
-            draft.add_texts(texts);
+        if let Some(wanted) = draft.new_texts(earlier) {
+            let most = part::TEXTS_ALONG_MAX;
+            draft.add_texts(load_part::listing_texts(&self.inner.store, &wanted, most).await.map_err(fault)?);
         }
         draft.sign(&self.inner.signer, (self.inner.clock)(), earlier).map_err(|source| Error::Sign {
             scope: scope.clone(),
@@ -272,6 +293,7 @@ impl Fleet {
         if let Some(known) = lock(&self.inner.known).get(id) {
             return Ok(Some(Arc::clone(known)));
         }
+        let _turn = self.turn().await;
         let scope = Scope::Node(id.clone());
         let fault = |source| Error::Load { scope: scope.clone(), source };
         let Some(record) = operation::find_bundle::node_record(&self.inner.store, id).await.map_err(fault)?
@@ -296,6 +318,13 @@ impl Fleet {
         Ok(Some(edge.register(known.record.clone(), own, (address, (self.inner.clock)()))))
     }
 
+    /// Waits until the database may work for one more node; the wait ends when what is answered is
+    /// dropped. Never taken twice by one piece of work.
+    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed, so there is always a turn in the end.
+        self.inner.turns.acquire().await.ok()
+    }
+
     /// Of these hashes, those that this node is to be asked for: nobody was asked in the last two
     /// seconds.
     pub fn claim(&self, hashes: &[ListingHash], now_ms: u64) -> Vec<ListingHash> {
@@ -303,29 +332,8 @@ impl Fleet {
     }
 
     /// These texts arrived: nobody needs to be asked for them.
-    pub fn arrived(&self, hashes: &[ListingHash]) {
+    pub fn arrived(&self, hashes: &BTreeSet<ListingHash>) {
         lock(&self.inner.wants).arrived(hashes);
-    }
-
-    /// Texts that the edge's `trust` names, from memory or the database.
-    ///
-    /// # Errors
-    /// The database.
-    pub async fn texts(&self, edge: &Edge, wanted: &[Digest]) -> Result<Vec<Bytes>, Error> {
-        let mut texts = edge.texts.lock().await;
-        let absent: Vec<Digest> =
-            wanted.iter().filter(|digest| !texts.contains_key(digest)).copied().collect();
-        if !absent.is_empty() {
-            let scope = Scope::Edge(edge.name.clone());
-            let read = load_part::listing_texts(&self.inner.store, &edge.name, &absent)
-                .await
-                .map_err(|source| Error::Load { scope, source })?;
-            if texts.values().map(Bytes::len).sum::<usize>() > TEXTS_MAX {
-                texts.clear();
-            }
-            texts.extend(read.into_iter().map(|(digest, text)| (digest, Bytes::from(text))));
-        }
-        Ok(wanted.iter().filter_map(|digest| texts.get(digest).cloned()).collect())
     }
 
     /// Who has a part of an edge, of the nodes that are connected here; `None` if none ever was.

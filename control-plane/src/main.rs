@@ -22,7 +22,7 @@ struct Settings {
     /// `sqlite:PATH` or `postgres://…`; by default `pintle.db` in the data folder.
     #[arg(long, env = "PINTLE_DATABASE", hide_env_values = true)]
     database: Option<String>,
-    /// Address for people and their programs (plain HTTP).
+    /// Address for people and their programs (plain HTTP, so only on loopback).
     #[arg(long, env = "PINTLE_LISTEN", default_value = "127.0.0.1:7400")]
     listen: SocketAddr,
     /// Address for nodes (mutual TLS).

@@ -35,7 +35,7 @@ pub struct Config {
     pub data: PathBuf,
     /// `sqlite:PATH` or `postgres://…`; without it, `pintle.db` in the data folder.
     pub database: Option<String>,
-    /// Where people and their programs connect, in plain HTTP.
+    /// Where people and their programs connect, in plain HTTP; only on loopback (a proxy with a certificate serves others).
     pub people_listen: SocketAddr,
     /// Where nodes connect.
     pub node_listen: SocketAddr,
@@ -95,6 +95,16 @@ pub enum Error {
         /// What the system said.
         #[source]
         source: std::io::Error,
+    },
+    /// People's tokens would cross a network unencrypted.
+    #[error(
+        "listen for people on {address}: it is no loopback address, and people are served in plain HTTP, so their \
+         tokens could be read on the way; listen on 127.0.0.1:{} and let a proxy with a certificate pass on to it",
+        address.port()
+    )]
+    Exposed {
+        /// Where it should have listened.
+        address: SocketAddr,
     },
     /// The database.
     #[error("open the database")]

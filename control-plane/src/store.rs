@@ -128,6 +128,11 @@ impl Store {
         }
     }
 
+    /// Whether other servers may write to it as well.
+    pub(crate) const fn is_shared(&self) -> bool {
+        matches!(self.pool, Pool::Postgres(_))
+    }
+
     pub(crate) const fn pool(&self) -> &Pool {
         &self.pool
     }
@@ -159,9 +164,9 @@ async fn listen(pool: PgPool, wake: Arc<watch::Sender<u64>>) {
 
 async fn open_sqlite(path: &str) -> Result<Pool, Error> {
     let open = |source| Error::Open { place: path.to_owned(), source };
+    create_file(path).await?;
     let options = SqliteConnectOptions::new()
         .filename(path)
-        .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(WAIT_MAX)
@@ -176,7 +181,7 @@ async fn open_sqlite(path: &str) -> Result<Pool, Error> {
         .max_connections(READERS)
         .acquire_timeout(WAIT_MAX)
         // Not opened read-only: a reader may be the first to recover the log after a crash.
-        .connect_with(options.create_if_missing(false).pragma("query_only", "on"))
+        .connect_with(options.pragma("query_only", "on"))
         .await
         .map_err(open)?;
     Ok(Pool::Sqlite { writer, readers })
@@ -197,15 +202,23 @@ async fn open_postgres(url: &str) -> Result<Pool, Error> {
     Ok(Pool::Postgres(pool))
 }
 
-/// The address as it may be shown.
+/// The address as it may be shown: a password may also stand among its parameters, and what cannot
+/// be taken apart may hold one anywhere.
 fn without_password(url: &str) -> String {
-    url::Url::parse(url).map_or_else(
-        |_| url.to_owned(),
-        |mut url| {
-            if url.password().is_some() && url.set_password(Some("***")).is_err() {
-                return "an address with a password".to_owned();
-            }
-            url.to_string()
-        },
-    )
+    let hidden = || "an address that may hold a password".to_owned();
+    let Ok(mut shown) = url::Url::parse(url) else {
+        return if url.contains(['@', '?']) { hidden() } else { url.to_owned() };
+    };
+    shown.set_query(None);
+    if shown.password().is_some() && shown.set_password(Some("***")).is_err() {
+        return hidden();
+    }
+    shown.to_string()
+}
+
+/// Makes the database's file if it is not there, for its owner alone: the folder may be anyone's.
+/// The engine gives its other files the same mode.
+async fn create_file(path: &str) -> Result<(), Error> {
+    let made = tokio::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path).await;
+    made.map(drop).map_err(|source| Error::Open { place: path.to_owned(), source: sqlx::Error::Io(source) })
 }

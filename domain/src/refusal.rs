@@ -169,7 +169,7 @@ impl Refusal {
         earlier: Option<&PluginVersion>,
         edge: &EdgeName,
     ) -> Self {
-        let mut sentence = match failed {
+        let now = match failed {
             None => {
                 format!("{version} is installing on this node; its functions are called once that is done.")
             }
@@ -177,13 +177,13 @@ impl Refusal {
                 "{version} could not be installed on this node yet: {reason}. It is tried again by itself."
             ),
         };
-        if let Some(earlier) = earlier {
-            sentence.push_str(&format!(
+        let back = earlier.map_or_else(String::new, |earlier| {
+            format!(
                 " {earlier} is not called since the node started again; to go back to it, ask an operator to assign it \
                  again with: pintle assign {earlier} --edge {edge}"
-            ));
-        }
-        Self::new(Code::Installing, sentence)
+            )
+        });
+        Self::new(Code::Installing, now + &back)
     }
 
     /// The tool's process is starting, or crashed.
@@ -208,12 +208,16 @@ impl Refusal {
 
     /// Nothing of that name; `nearest` are names that do exist.
     pub fn unknown_function(name: &str, nearest: &[String]) -> Self {
-        let mut sentence = format!("No tool of this node's plugin set has a function `{name}`.");
-        if !nearest.is_empty() {
-            sentence.push_str(&format!(" Near it are: {}.", nearest.join(", ")));
-        }
-        sentence.push_str(" What there is shows: pintle catalog");
-        Self::new(Code::UnknownFunction, sentence)
+        let near = match nearest {
+            [] => String::new(),
+            some => format!(" Near it are: {}.", some.join(", ")),
+        };
+        Self::new(
+            Code::UnknownFunction,
+            format!(
+                "No tool of this node's plugin set has a function `{name}`.{near} What there is shows: pintle catalog"
+            ),
+        )
     }
 
     /// Left out of the listing, for `why`.

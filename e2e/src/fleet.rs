@@ -98,7 +98,8 @@ impl Fleet {
         }
         let mut server = Process::start(command, &self.folder.path().join("server.log"))?;
         let ready = server.json().await?;
-        let text = |pointer: &str| ready.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |pointer: &str| ready.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         self.people = text("/running/people");
         self.node_port = text("/running/node");
         self.server = Some(server);
@@ -141,7 +142,8 @@ impl Fleet {
         let mut process = Process::start(command, &self.folder.path().join(format!("{name}.log")))?;
         let ready = process.json().await?;
         let url = ready.get("mcp").and_then(Value::as_str).context("failed to find the endpoint")?;
-        let token = std::fs::read_to_string(data.join("mcp.token")).context("failed to read the node's token")?;
+        let token =
+            std::fs::read_to_string(data.join("mcp.token")).context("failed to read the node's token")?;
         let endpoint = Endpoint::new(url, token.trim())?;
         Ok((process, endpoint))
     }
@@ -188,7 +190,8 @@ impl Fleet {
     /// Its exit code and both of its outputs.
     pub async fn cli(&self, arguments: &[&str]) -> Result<String> {
         let output = self.cli_output(arguments).await?;
-        let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let (stdout, stderr) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         if !output.status.success() {
             bail!("pintle {arguments:?}: {}\n{stdout}{stderr}", output.status);
         }
@@ -220,7 +223,10 @@ impl Fleet {
     /// It is not there.
     pub fn token(&self) -> Result<String> {
         let path = self.data().join("server/admin.token");
-        Ok(std::fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?.trim().to_owned())
+        Ok(std::fs::read_to_string(&path)
+            .with_context(|| format!("failed to read {}", path.display()))?
+            .trim()
+            .to_owned())
     }
 
     /// Reads from the HTTP API.
@@ -287,11 +293,16 @@ impl Fleet {
     pub async fn refused(&self, function: &str, code: &str) -> Vec<String> {
         let mut sentences = Vec::new();
         for node in &self.nodes {
-            let sentence = eventually(&format!("{function} to be refused with {code} on {}", node.name), || async {
-                let outcome = node.mcp.call(function, json!({})).await?;
-                if outcome.refusal.as_deref() == Some(code) { Ok(outcome.text) } else { bail!("{outcome:?}") }
-            })
-            .await;
+            let sentence =
+                eventually(&format!("{function} to be refused with {code} on {}", node.name), || async {
+                    let outcome = node.mcp.call(function, json!({})).await?;
+                    if outcome.refusal.as_deref() == Some(code) {
+                        Ok(outcome.text)
+                    } else {
+                        bail!("{outcome:?}")
+                    }
+                })
+                .await;
             sentences.push(sentence);
         }
         sentences

@@ -30,7 +30,10 @@ where
         match ask().await {
             Ok(answer) => return answer,
             Err(last) if begin.elapsed() > PATIENCE => {
-                #[expect(clippy::panic, reason = "the harness of tests: a wait that never ends fails the test")]
+                #[expect(
+                    clippy::panic,
+                    reason = "the harness of tests: a wait that never ends fails the test"
+                )]
                 {
                     panic!("waited {PATIENCE:?} for {what}; last: {last}")
                 }

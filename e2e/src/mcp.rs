@@ -41,11 +41,14 @@ impl Endpoint {
     /// It cannot be reached, or answers with a JSON-RPC error.
     pub async fn request(&self, method: &str, name: Option<&str>, mut params: Value) -> Result<Value> {
         if let Some(params) = params.as_object_mut() {
-            params.insert("_meta".to_owned(), json!({
-                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                "io.modelcontextprotocol/clientCapabilities": {},
-                "io.modelcontextprotocol/clientInfo": {"name": "e2e", "version": "1"},
-            }));
+            params.insert(
+                "_meta".to_owned(),
+                json!({
+                    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                    "io.modelcontextprotocol/clientCapabilities": {},
+                    "io.modelcontextprotocol/clientInfo": {"name": "e2e", "version": "1"},
+                }),
+            );
         }
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let mut request = self
@@ -98,7 +101,8 @@ impl Endpoint {
         let result = self.request("tools/call", Some(function), params).await?;
         let text = result.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default().to_owned();
         let meta = result.get("_meta").and_then(|meta| meta.get("dev.pintle/refusal"));
-        let refusal = meta.and_then(|code| code.as_str().or_else(|| code.get("code")?.as_str())).map(str::to_owned);
+        let refusal =
+            meta.and_then(|code| code.as_str().or_else(|| code.get("code")?.as_str())).map(str::to_owned);
         let is_error = result.get("isError").and_then(Value::as_bool).unwrap_or(false);
         Ok(Outcome { text, refusal, is_error })
     }

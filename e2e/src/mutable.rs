@@ -52,7 +52,9 @@ impl Mutable {
     pub fn command(&self) -> Vec<String> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let (state, log) = (text(&self.state), text(&self.log));
-        [&*text(&python()), &*text(&self.script), "--state", &*state, "--log", &*log].map(str::to_owned).into()
+        [&*text(&python()), &*text(&self.script), "--state", &*state, "--log", &*log]
+            .map(str::to_owned)
+            .into()
     }
 
     /// Starts it over HTTP; the URL of its endpoint.
@@ -107,7 +109,9 @@ impl Mutable {
                 let name = event["name"].as_str().unwrap_or_default().to_owned();
                 match newest.get(&(pid, name.clone())) {
                     Some(raw) if approved.contains(raw) => {}
-                    other => return Err(format!("{name} was called while its server last listed it as {other:?}")),
+                    other => {
+                        return Err(format!("{name} was called while its server last listed it as {other:?}"));
+                    }
                 }
             }
         }

@@ -94,7 +94,10 @@ impl Process {
             return Ok(line);
         }
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-        bail!("the process ended: {}", log.chars().rev().take(2_000).collect::<Vec<_>>().iter().rev().collect::<String>())
+        bail!(
+            "the process ended: {}",
+            log.chars().rev().take(2_000).collect::<Vec<_>>().iter().rev().collect::<String>()
+        )
     }
 
     /// Its next lines until they are one whole JSON document.
@@ -131,7 +134,10 @@ impl Process {
     /// It is gone already.
     pub async fn terminate(&mut self) -> Result<std::process::ExitStatus> {
         let id = self.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
-        rustix::process::kill_process(id.context("failed to find the process")?, rustix::process::Signal::TERM)?;
+        rustix::process::kill_process(
+            id.context("failed to find the process")?,
+            rustix::process::Signal::TERM,
+        )?;
         self.child.wait().await.context("failed to wait for a process")
     }
 }

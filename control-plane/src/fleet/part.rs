@@ -18,7 +18,7 @@ pub const FRESH_MS: i64 = 24 * 3_600_000;
 
 /// Most bytes of listing texts that a change brings along unasked; more are asked for by the nodes
 /// that lack them.
-const TEXTS_ALONG_MAX: usize = 256 * 1024;
+pub(super) const TEXTS_ALONG_MAX: usize = 256 * 1024;
 
 /// A part that can be sent.
 #[derive(Debug)]

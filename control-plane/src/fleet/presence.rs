@@ -198,9 +198,13 @@ impl Edge {
     /// Replaces a part and tells all streams, unless what is there is newer.
     pub(super) fn replace(&self, part: Arc<EncodedPart>) {
         self.set.send_if_modified(|set| {
-            let newer = set.get(part.part).is_none_or(|held| held.position < part.position);
-            set.put(part);
-            newer
+            let held = set.get(part.part).map(|held| held.position);
+            if held <= Some(part.position) {
+                let position = part.position;
+                set.put(part);
+                return held < Some(position);
+            }
+            false
         });
     }
 

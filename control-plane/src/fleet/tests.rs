@@ -1,7 +1,9 @@
 use domain::audit::Origin;
+use domain::digest::Digest;
+use domain::id::BootId;
 use domain::id::NodeName;
 use domain::plugin_set::Scope;
-use proto::convert::Acked;
+use proto::convert::{Acked, Hello, Status};
 
 use super::*;
 use crate::operation::By;
@@ -136,6 +138,49 @@ async fn who_has_a_part_and_who_is_waited_for_is_told_by_name() {
     assert_eq!(fixture.fleet.acknowledged(&edge(), Part::Trust).unwrap().acknowledged, 0);
 }
 
+fn hello(agent: &str) -> Hello {
+    Hello {
+        boot: BootId::parse("b-1").unwrap(),
+        agent_version: agent.into(),
+        protocol: 1,
+        held: Vec::new(),
+        versions: Vec::new(),
+        bodies: Vec::new(),
+        status: Status::default(),
+        clock: now(),
+    }
+}
+
+#[tokio::test]
+async fn of_many_nodes_that_speak_at_once_a_few_are_written_and_people_wait_for_no_others() {
+    let fixture = fixture().await;
+    let node = fixture.node("a").await;
+    let registration = fixture.register(&node).await;
+    let busy = [fixture.fleet.turn().await, fixture.fleet.turn().await, fixture.fleet.turn().await];
+    let said = hello("1");
+    let mut greeting = std::pin::pin!(fixture.fleet.greet(&node, &registration.edge, &said));
+    assert!(futures::poll!(&mut greeting).is_pending(), "it is not in the database's queue");
+    fixture.raise(Scope::Edge(edge()), Part::Trust).await;
+    fixture.fleet.look(true).await.unwrap();
+    drop(busy);
+    greeting.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_known_node_that_comes_back_as_it_was_is_answered_from_memory() {
+    let fixture = fixture().await;
+    let node = fixture.node("a").await;
+    let registration = fixture.register(&node).await;
+    assert_eq!(fixture.fleet.greet(&node, &registration.edge, &hello("1")).await.unwrap(), 1);
+    fixture.fleet.look(true).await.unwrap();
+    fixture.fleet.note_status(&node, &Status::default()).await.unwrap();
+    drop(registration);
+    fixture.store.close().await;
+    let registration = fixture.register(&node).await;
+    assert_eq!(fixture.fleet.greet(&node, &registration.edge, &hello("1")).await.unwrap(), 1);
+    fixture.fleet.greet(&node, &registration.edge, &hello("2")).await.unwrap_err();
+}
+
 #[test]
 fn a_text_is_asked_of_one_node_and_of_the_next_after_two_seconds() {
     let mut wants = Wants::default();
@@ -143,7 +188,7 @@ fn a_text_is_asked_of_one_node_and_of_the_next_after_two_seconds() {
     assert_eq!(wants.claim(&[hash], 0), [hash]);
     assert!(wants.claim(&[hash], 1_999).is_empty());
     assert_eq!(wants.claim(&[hash], 2_000), [hash]);
-    wants.arrived(&[hash]);
+    wants.arrived(&[hash].into());
     assert_eq!(wants.claim(&[hash], 2_001), [hash]);
 }
 

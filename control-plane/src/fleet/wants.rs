@@ -1,6 +1,6 @@
 //! Which listing texts some node was asked for, and when: one node at a time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use domain::digest::ListingHash;
 
@@ -30,7 +30,7 @@ impl Wants {
     }
 
     /// Forgets those that arrived.
-    pub(super) fn arrived(&mut self, hashes: &[ListingHash]) {
+    pub(super) fn arrived(&mut self, hashes: &BTreeSet<ListingHash>) {
         for hash in hashes {
             self.0.remove(hash);
         }

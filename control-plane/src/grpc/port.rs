@@ -28,6 +28,10 @@ const HANDSHAKES_MAX: usize = 128;
 /// the service unit allows.
 const CONNECTIONS_MAX: usize = 24_000;
 
+/// How long a connection without a certificate may last: long enough to join over a slow line, too
+/// short to hold the places that nodes need.
+const STRANGER_WITHIN: Duration = Duration::from_mins(1);
+
 /// How long connections have to end when the server stops.
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);
 
@@ -38,6 +42,7 @@ struct Service {
     fleet: Arc<str>,
     builder: Builder<TokioExecutor>,
     handshakes: Semaphore,
+    stranger_within: Duration,
     stop: CancellationToken,
 }
 
@@ -55,6 +60,7 @@ pub async fn serve(
         fleet,
         builder: builder(),
         handshakes: Semaphore::new(HANDSHAKES_MAX),
+        stranger_within: STRANGER_WITHIN,
         stop: stop.clone(),
     });
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -119,6 +125,7 @@ impl Service {
         let Some(tls) = self.handshake(tcp).await else { return };
         let certificates = tls.get_ref().1.peer_certificates().unwrap_or_default();
         let peer = Peer::new(address, certificates, &self.fleet);
+        let lasts = if peer.node.is_some() { None } else { Some(self.stranger_within) };
         let service = hyper::service::service_fn(|request: hyper::Request<Incoming>| {
             let (routes, peer) = (self.routes.clone(), peer.clone());
             answer(routes, peer, request)
@@ -133,6 +140,7 @@ impl Service {
                 return;
             }
             () = self.stop.cancelled() => {}
+            () = over(lasts) => {}
         }
         connection.as_mut().graceful_shutdown();
         if tokio::time::timeout(DRAIN_WITHIN, connection).await.is_err() {
@@ -155,6 +163,14 @@ impl Service {
     }
 }
 
+/// Never, if there is no limit.
+async fn over(limit: Option<Duration>) {
+    match limit {
+        Some(limit) => tokio::time::sleep(limit).await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn answer(
     routes: axum::Router,
     peer: Peer,
@@ -166,4 +182,47 @@ async fn answer(
     }
     request.extensions_mut().insert(peer);
     routes.oneshot(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::ServerName;
+    use rustls::{ClientConfig, RootCertStore};
+    use tokio::io::AsyncReadExt as _;
+    use tokio_rustls::TlsConnector;
+
+    use super::*;
+    use crate::pki::{Authority, ServerKey, server_config};
+
+    #[tokio::test]
+    async fn a_connection_without_a_certificate_does_not_last() {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::open(&folder.path().join("ca.key"), "f-1", None).unwrap();
+        let key = Arc::new(ServerKey::new(&authority, vec!["localhost".to_owned()]).unwrap());
+        let service = Service {
+            acceptor: TlsAcceptor::from(Arc::new(server_config(key, &authority).unwrap())),
+            routes: axum::Router::new(),
+            fleet: "f-1".into(),
+            builder: builder(),
+            handshakes: Semaphore::new(1),
+            stranger_within: Duration::from_millis(1),
+            stop: CancellationToken::new(),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.certificate().clone()).unwrap();
+        let client = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        let connect = async {
+            let tcp = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let name = ServerName::try_from("localhost").unwrap();
+            let mut tls = TlsConnector::from(Arc::new(client)).connect(name, tcp).await.unwrap();
+            // It says nothing; the server ends it.
+            let mut rest = Vec::new();
+            tls.read_to_end(&mut rest).await.ok();
+        };
+        let serve = async { service.connection(listener.accept().await.unwrap().0).await };
+        let both = Box::pin(async { tokio::join!(connect, serve) });
+        Box::pin(tokio::time::timeout(Duration::from_secs(8), both)).await.expect("it ended");
+    }
 }

@@ -5,7 +5,7 @@
 //! that of 30-nodes, 2: a Welcome that confirms what is current, then the other parts in order, one
 //! outstanding message for each part, a newer one in place of the one that waits.
 
-mod bodies;
+pub(super) mod bodies;
 mod hello;
 mod reports;
 #[cfg(test)]

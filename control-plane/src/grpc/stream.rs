@@ -1,7 +1,7 @@
 //! Carries out what a session decides: reads the node's messages, waits for changes and the time,
 //! does the work, sends what comes out.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::digest::ListingHash;
-use proto::convert::{Hello, NodeSaid, Report};
+use proto::convert::{NodeSaid, Report};
 use proto::v1;
 use proto::v1::NodeMessage;
 use proto::v1::server_message::Message;
@@ -18,10 +18,11 @@ use tonic::{Status, Streaming};
 
 use super::Context;
 use super::door::Peer;
+use super::session::bodies::BODIES_BYTES_MAX;
 use super::session::{self, Effect, Identity, Input, Outcome, Output, Session, Set};
 use crate::fleet::{Registration, lock};
 use crate::operation::record_listing::{Recorded, record_listing};
-use crate::operation::{find_bundle, note_node, store_texts};
+use crate::operation::store_texts;
 use crate::server::Chain;
 use crate::store::NodeRecord;
 
@@ -90,7 +91,7 @@ struct Stream {
     registration: Registration,
     session: Session,
     /// Texts that this node was asked for; others that it sends are refused.
-    asked: Arc<Mutex<Vec<ListingHash>>>,
+    asked: Arc<Mutex<BTreeSet<ListingHash>>>,
     unsent: VecDeque<Bytes>,
     unsent_bytes: usize,
     work: VecDeque<Effect>,
@@ -213,8 +214,7 @@ impl Stream {
         if asked.len() > ASKED_MAX {
             asked.clear();
         }
-        asked.retain(|hash| !hashes.contains(hash));
-        asked.extend_from_slice(hashes);
+        asked.extend(hashes);
         drop(asked);
         let hashes = hashes.iter().map(|hash| hash.digest().as_bytes().to_vec()).collect();
         self.send(session::encode(Message::WantListings(v1::WantListings { hashes })));
@@ -252,7 +252,10 @@ impl Stream {
                 self.registration.clock_offset(hello.clock.millis_since(now));
                 let session = format!("{}/{}", self.registration.edge.name, self.registration.session);
                 let edge = Arc::clone(&self.registration.edge);
-                Box::pin(async move { note_hello(&context, &node, &hello, &edge, session).await })
+                Box::pin(async move {
+                    let greeted = context.fleet.greet(&node, &edge, &hello).await;
+                    admitted(&node, session, context.epoch, greeted)
+                })
             }
             Effect::Reload => {
                 let edge = Arc::clone(&self.registration.edge);
@@ -267,6 +270,7 @@ impl Stream {
                 })
             }
             Effect::Record(boot, report) => Box::pin(async move {
+                let _turn = context.fleet.turn().await;
                 let outcome = record_listing(&context.store, now, &node, &boot, &report).await;
                 let outcome = outcome_of(&node, &report, outcome);
                 Input::Recorded(report, outcome)
@@ -274,11 +278,10 @@ impl Stream {
             Effect::StoreTexts(texts) => {
                 let (asked, record) = (Arc::clone(&self.asked), self.registration.record.clone());
                 Box::pin(async move {
-                    let wanted = lock(&asked).clone();
+                    let _turn = context.fleet.turn().await;
+                    let wanted: Vec<ListingHash> = lock(&asked).iter().copied().collect();
                     match store(&context, &record, &wanted, &texts).await {
-                        Ok(missing) => {
-                            lock(&asked).retain(|hash| !wanted.contains(hash) || missing.contains(hash));
-                        }
+                        Ok(arrived) => lock(&asked).retain(|hash| !arrived.contains(hash)),
                         Err(error) => {
                             tracing::warn!(error = %Chain(&error), node.id = %node, "listing texts could not be kept");
                         }
@@ -289,7 +292,7 @@ impl Stream {
             Effect::Texts(digests) => {
                 let edge = Arc::clone(&self.registration.edge);
                 Box::pin(async move {
-                    match context.fleet.texts(&edge, &digests).await {
+                    match context.fleet.texts(&edge, &digests, BODIES_BYTES_MAX).await {
                         Ok(texts) => Input::Texts(texts),
                         Err(error) => {
                             tracing::error!(error = %Chain(&error), "listing texts could not be read");
@@ -299,7 +302,8 @@ impl Stream {
                 })
             }
             Effect::NoteStatus(status) => Box::pin(async move {
-                let noted = note_node::note_status(&context.store, now, &node, &status).await;
+                let _turn = context.fleet.turn().await;
+                let noted = context.fleet.note_status(&node, &status).await;
                 if let Err(error) = &noted {
                     tracing::warn!(error = %Chain(error), node.id = %node, "a status could not be noted");
                 }
@@ -309,45 +313,19 @@ impl Stream {
     }
 }
 
-async fn note_hello(
-    context: &Context,
+fn admitted(
     node: &domain::id::NodeId,
-    hello: &Hello,
-    edge: &crate::fleet::Edge,
     session: String,
+    epoch: u64,
+    greeted: Result<u32, crate::fleet::Error>,
 ) -> Input {
-    let now = (context.clock)();
-    let noted = note_node::note_hello(
-        &context.store,
-        now,
-        node,
-        &hello.agent_version,
-        &hello.versions,
-        &hello.status,
-    )
-    .await;
-    let fleet_size = match noted {
-        Ok(()) => find_bundle::fleet_size(&context.store).await,
-        Err(error) => Err(error),
-    };
-    let fleet_size = match fleet_size {
-        Ok(size) => u32::try_from(size).unwrap_or(u32::MAX),
+    match greeted {
+        Ok(fleet_size) => Input::Admitted { session, epoch, fleet_size },
         Err(error) => {
             tracing::error!(error = %Chain(&error), node.id = %node, "a Hello could not be noted");
-            return Input::Failed;
+            Input::Failed
         }
-    };
-    // What the node has is in `trust` from now on; it is sent with the first answer.
-    let set = edge.set();
-    let trust = set.get(domain::plugin_set::Part::Trust);
-    let is_named = |name: &str| trust.is_some_and(|trust| trust.content.manifest.0.contains_key(name));
-    if !hello.versions.iter().all(|version| is_named(&version.to_string()))
-        && let Err(error) = context.fleet.look(false).await
-    {
-        tracing::error!(error = %Chain(&error), node.id = %node, "trust could not be read again");
-        return Input::Failed;
     }
-    Input::Admitted { session, epoch: context.epoch, fleet_size }
 }
 
 fn outcome_of(
@@ -376,14 +354,19 @@ async fn finish(running: &mut Option<Work>) -> Input {
     }
 }
 
+/// Keeps what a node answered; answers which of what it was asked for are here now.
 async fn store(
     context: &Context,
     node: &NodeRecord,
     asked: &[ListingHash],
     texts: &[String],
-) -> Result<Vec<ListingHash>, crate::operation::Error> {
+) -> Result<BTreeSet<ListingHash>, crate::operation::Error> {
     let now = (context.clock)();
     let missing = store_texts::store_texts(&context.store, now, &node.name, asked, texts).await?;
-    context.fleet.arrived(asked);
-    Ok(missing)
+    let missing: BTreeSet<ListingHash> = missing.into_iter().collect();
+    // The others are on their way in the node's next messages; asked for again, they would come twice.
+    let arrived: BTreeSet<ListingHash> =
+        asked.iter().filter(|hash| !missing.contains(hash)).copied().collect();
+    context.fleet.arrived(&arrived);
+    Ok(arrived)
 }

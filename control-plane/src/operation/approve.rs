@@ -12,9 +12,9 @@ use domain::plugin_set::{Part, Scope};
 use super::reconcile_changes::{reconcile_changes, recorded, seen_functions};
 use super::record_listing::raise_trust;
 use super::{By, Error};
-use crate::store::changes::{self, State};
+use crate::store::changes::{self, Shown, State};
 use crate::store::pins::{self, StoredPin, endpoint_text};
-use crate::store::{Store, WriteTx, assignments, heads, snapshots};
+use crate::store::{Store, WriteTx, heads, snapshots};
 
 /// What a person looked at and approves.
 #[derive(Debug, Clone)]
@@ -102,10 +102,12 @@ pub async fn approve(store: &Store, by: &By, approval: &Approval) -> Result<Deci
             continue;
         }
         tool.decided(difference);
-        approve_function(&mut tx, by, difference).await?;
         versions.insert(difference.version.clone());
         touched.insert(key);
         decided.functions.push(difference.clone());
+    }
+    for (key, functions) in by_tool(&decided.functions) {
+        approve_functions(&mut tx, by, key, &functions).await?;
     }
     if !decided.functions.is_empty() {
         let (plugin, functions) = (approval.plugin.clone(), decided.functions.clone());
@@ -282,28 +284,50 @@ fn text(hash: Option<ListingHash>) -> String {
     hash.map_or_else(|| "no listing".to_owned(), |hash| hash.to_string())
 }
 
-async fn approve_function(tx: &mut WriteTx, by: &By, difference: &FunctionDifference) -> Result<(), Error> {
-    let (version, tool) = (&difference.version, &difference.tool);
-    match difference.seen {
-        Some(hash) => {
-            snapshots::put(tx.tx(), version, tool, (&difference.function, hash), by.as_stored()).await?;
-        }
-        None => snapshots::delete(tx.tx(), version, tool, &difference.function).await?,
+/// Differences by version and tool.
+pub(super) fn by_tool(
+    functions: &[FunctionDifference],
+) -> BTreeMap<(&PluginVersion, &ToolId), Vec<&FunctionDifference>> {
+    let mut grouped: BTreeMap<_, Vec<&FunctionDifference>> = BTreeMap::new();
+    for difference in functions {
+        grouped.entry((&difference.version, &difference.tool)).or_default().push(difference);
     }
-    changes::set_state(tx.tx(), (version, tool), &difference.function, difference.seen, State::Approved)
-        .await?;
+    grouped
+}
+
+/// What of a difference was shown.
+pub(super) fn shown(difference: &FunctionDifference) -> Shown {
+    (Arc::clone(&difference.function), difference.seen)
+}
+
+async fn approve_functions(
+    tx: &mut WriteTx,
+    by: &By,
+    (version, tool): (&PluginVersion, &ToolId),
+    functions: &[&FunctionDifference],
+) -> Result<(), Error> {
+    let seen: Vec<(&str, ListingHash)> =
+        functions.iter().filter_map(|one| Some((&*one.function, one.seen?))).collect();
+    snapshots::put_all(tx.tx(), version, tool, &seen, by.as_stored()).await?;
+    for gone in functions.iter().filter(|one| one.seen.is_none()) {
+        snapshots::delete(tx.tx(), version, tool, &gone.function).await?;
+    }
+    let shown: Vec<Shown> = functions.iter().map(|one| shown(one)).collect();
+    changes::set_states(tx.tx(), (version, tool), &shown, State::Approved).await?;
     Ok(())
 }
 
 /// Raises the trust of every edge with one of the versions; answers the generations to come.
 async fn raise(tx: &mut WriteTx, versions: &BTreeSet<PluginVersion>) -> Result<Vec<(EdgeName, u64)>, Error> {
-    let mut edges = BTreeMap::new();
+    let mut edges: BTreeSet<EdgeName> = BTreeSet::new();
     for version in versions {
-        raise_trust(tx, version).await?;
-        for edge in assignments::edges_with(tx.tx(), version).await? {
-            let head = heads::get(tx.tx(), &Scope::Edge(edge.clone()), Part::Trust).await?;
-            edges.insert(edge, head.map_or(1, |head| head.generation + 1));
-        }
+        edges.extend(raise_trust(tx, version).await?);
     }
-    Ok(edges.into_iter().collect())
+    let scopes: Vec<Scope> = edges.into_iter().map(Scope::Edge).collect();
+    let heads = heads::list(tx.tx(), Some(&scopes)).await?;
+    let raised = heads.into_iter().filter_map(|(scope, part, position)| match scope {
+        Scope::Edge(edge) if part == Part::Trust => Some((edge, position.generation + 1)),
+        Scope::Edge(_) | Scope::Node(_) => None,
+    });
+    Ok(raised.collect())
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{Code, Error};
 use crate::auth::secret;
 use crate::store::tokens::{self, JoinToken};
-use crate::store::{NodeRecord, Store, WriteTx, nodes};
+use crate::store::{NodeRecord, Store, Transaction, WriteTx, nodes};
 
 /// What a node asks with.
 #[derive(Debug, Clone)]
@@ -45,14 +45,10 @@ pub struct Joined {
 /// # Errors
 /// [`Code::JoinRefused`] does not say which of id and secret was wrong.
 pub async fn join(store: &Store, now: Timestamp, input: &JoinInput) -> Result<Joined, Error> {
+    // Whoever has no token's secret does not get to keep writers waiting.
+    find(&mut store.read().await?, input).await?;
     let mut tx = store.begin_write().await?;
-    let token = tokens::get_join(tx.tx(), &make_visible(&input.token_id)).await?;
-    let token = token.filter(|token| secret::is(&input.secret, &token.secret_sha256)).ok_or_else(|| {
-        refused(
-            "there is no join token with this id and secret",
-            "ask for a new one: pintle node token --edge EDGE",
-        )
-    })?;
+    let token = find(tx.tx(), input).await?;
     if let Some(node) = nodes::by_key(tx.tx(), &input.public_key_sha256).await? {
         if node.edge == token.edge {
             return Ok(Joined { node_id: node.id, name: node.name, edge: node.edge });
@@ -91,6 +87,16 @@ pub async fn join(store: &Store, now: Timestamp, input: &JoinInput) -> Result<Jo
     );
     tx.commit(now).await?;
     Ok(Joined { node_id: node.id, name: node.name, edge: node.edge })
+}
+
+async fn find(tx: &mut Transaction, input: &JoinInput) -> Result<JoinToken, Error> {
+    let token = tokens::get_join(tx, &make_visible(&input.token_id)).await?;
+    token.filter(|token| secret::is(&input.secret, &token.secret_sha256)).ok_or_else(|| {
+        refused(
+            "there is no join token with this id and secret",
+            "ask for a new one: pintle node token --edge EDGE",
+        )
+    })
 }
 
 fn check(token: &JoinToken, now: Timestamp) -> Result<(), Error> {

@@ -51,29 +51,25 @@ pub async fn positions(
     Ok(heads::list(&mut tx, scopes).await?)
 }
 
-/// Canonical texts by digest, of those that the edge's trust names; others are left out, so that a
-/// node reads only what is its own.
+/// Canonical texts by digest, in the order asked for, until `most` bytes are exceeded; those that
+/// are not here are passed over. Whether the asker may read them is asked before.
 ///
 /// # Errors
 /// What the store says.
 pub async fn listing_texts(
     store: &Store,
-    edge: &EdgeName,
     wanted: &[Digest],
+    most: usize,
 ) -> Result<Vec<(Digest, String)>, Error> {
     let mut tx = store.read().await?;
-    let trust = load_trust(&mut tx, edge).await?;
-    let named: BTreeSet<Digest> = trust
-        .versions
-        .values()
-        .flat_map(|version| version.tools.values())
-        .flat_map(|tool| tool.functions.values())
-        .map(|function| function.hash.digest())
-        .collect();
-    let mut texts = Vec::new();
-    for digest in wanted.iter().filter(|digest| named.contains(digest)) {
-        if let Some(text) = listings::text(&mut tx, ListingHash::from_digest(*digest)).await? {
-            texts.push((*digest, text));
+    let (mut texts, mut left) = (Vec::new(), most);
+    for digest in wanted {
+        let Some(text) = listings::text(&mut tx, ListingHash::from_digest(*digest)).await? else { continue };
+        let rest = left.checked_sub(text.len());
+        texts.push((*digest, text));
+        match rest {
+            Some(rest) => left = rest,
+            None => break,
         }
     }
     Ok(texts)

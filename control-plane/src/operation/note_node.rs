@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::audit::Event;
+use domain::digest::Digest;
 use domain::id::{NodeId, PluginVersion};
 use domain::plugin_set::{Part, Scope};
 use domain::time::Timestamp;
@@ -13,7 +14,10 @@ use serde_json::json;
 use super::reconcile_changes::reconcile_changes;
 use super::{By, Error};
 use crate::store::nodes::NodeVersion;
-use crate::store::{NodeRecord, Store, Transaction, WriteTx, nodes, plugins, sightings};
+use crate::store::{NodeRecord, Store, WriteTx, assignments, nodes, sightings};
+
+/// Most characters of an agent's version that are kept: SemVer with a commit.
+const AGENT_VERSION_MAX: usize = 64;
 
 /// Notes what a node said as it connected. If it has a version that its edge's trust does not speak
 /// of, the trust does from here on (30-nodes, 2). Costs no write if nothing is new.
@@ -28,21 +32,8 @@ pub async fn note_hello(
     versions: &[PluginVersion],
     status: &Status,
 ) -> Result<(), Error> {
-    let mut tx = store.read().await?;
-    let Some(record) = nodes::get(&mut tx, node).await? else { return Ok(()) };
-    let is_same_agent = record.agent_version == agent_version;
-    let said = said(&mut tx, versions, status).await?;
-    let is_same = is_same_agent && as_map(nodes::versions(&mut tx, node).await?) == said;
-    drop(tx);
-    if is_same {
-        return Ok(());
-    }
-    let mut tx = store.begin_write().await?;
-    let agent_version: String = make_visible(agent_version).chars().take(64).collect();
-    nodes::set_agent(tx.tx(), node, &agent_version).await?;
-    note(&mut tx, now, &record, &said).await?;
-    tx.commit(now).await?;
-    Ok(())
+    let agent_version: String = make_visible(agent_version).chars().take(AGENT_VERSION_MAX).collect();
+    note_said(store, now, node, Some(&agent_version), said(versions, status)).await
 }
 
 /// Notes a node's status. Costs no write if nothing is new.
@@ -50,15 +41,45 @@ pub async fn note_hello(
 /// # Errors
 /// What the store says.
 pub async fn note_status(store: &Store, now: Timestamp, node: &NodeId, status: &Status) -> Result<(), Error> {
+    note_said(store, now, node, None, said(&[], status)).await
+}
+
+/// Stands for what a node said: two that are equal are noted alike.
+pub(crate) fn said_digest(versions: &[PluginVersion], status: &Status) -> Digest {
+    let mut bytes = Vec::new();
+    for entry in said(versions, status).values() {
+        for field in [&entry.version.to_string(), &entry.state, &entry.reason, &entry.tools] {
+            bytes.extend_from_slice(&(field.len() as u64).to_be_bytes());
+            bytes.extend_from_slice(field.as_bytes());
+        }
+    }
+    Digest::of(&bytes)
+}
+
+async fn note_said(
+    store: &Store,
+    now: Timestamp,
+    node: &NodeId,
+    agent_version: Option<&str>,
+    mut said: BTreeMap<PluginVersion, NodeVersion>,
+) -> Result<(), Error> {
     let mut tx = store.read().await?;
     let Some(record) = nodes::get(&mut tx, node).await? else { return Ok(()) };
-    let said = said(&mut tx, &[], status).await?;
-    let is_same = as_map(nodes::versions(&mut tx, node).await?) == said;
+    let is_same_agent = agent_version.is_none_or(|version| version == record.agent_version);
+    let before = as_map(nodes::versions(&mut tx, node).await?);
+    if before != said {
+        // It can have nothing else, and reads and reports nothing of what is not its edge's.
+        let ever = assignments::ever_on(&mut tx, &record.edge).await?;
+        said.retain(|version, _| ever.contains(version));
+    }
     drop(tx);
-    if is_same {
+    if is_same_agent && before == said {
         return Ok(());
     }
     let mut tx = store.begin_write().await?;
+    if let Some(version) = agent_version {
+        nodes::set_agent(tx.tx(), node, version).await?;
+    }
     note(&mut tx, now, &record, &said).await?;
     tx.commit(now).await?;
     Ok(())
@@ -81,32 +102,18 @@ pub async fn note_last_seen(store: &Store, batch: &[(NodeId, Timestamp)]) -> Res
     Ok(())
 }
 
-/// What it says of each version that was pushed here; of others nothing can be said.
-async fn said(
-    tx: &mut Transaction,
-    versions: &[PluginVersion],
-    status: &Status,
-) -> Result<BTreeMap<PluginVersion, NodeVersion>, Error> {
-    let mut said: BTreeMap<PluginVersion, NodeVersion> = versions
-        .iter()
-        .map(|version| {
-            let silent = NodeVersion {
-                version: version.clone(),
-                state: "installed".to_owned(),
-                reason: String::new(),
-                tools: "[]".to_owned(),
-            };
-            (version.clone(), silent)
-        })
-        .collect();
+/// What a node says of each version that it has.
+fn said(versions: &[PluginVersion], status: &Status) -> BTreeMap<PluginVersion, NodeVersion> {
+    let silent = |version: &PluginVersion| NodeVersion {
+        version: version.clone(),
+        state: "installed".to_owned(),
+        reason: String::new(),
+        tools: "[]".to_owned(),
+    };
+    let mut said: BTreeMap<PluginVersion, NodeVersion> =
+        versions.iter().map(|version| (version.clone(), silent(version))).collect();
     said.extend(status.versions.iter().map(|status| (status.version.clone(), node_version(status))));
-    let mut known = BTreeMap::new();
-    for (version, entry) in said {
-        if plugins::get(tx, &version).await?.is_some() {
-            known.insert(version, entry);
-        }
-    }
-    Ok(known)
+    said
 }
 
 fn node_version(status: &VersionStatus) -> NodeVersion {
@@ -130,7 +137,7 @@ fn as_map(versions: Vec<NodeVersion>) -> BTreeMap<PluginVersion, NodeVersion> {
 }
 
 /// Records what is said in place of what was said before. Only another set of versions is a change
-/// of state: it raises the edge's trust and is audited.
+/// of state, which is audited; it raises the edge's trust if no other node has what is new or gone.
 async fn note(
     tx: &mut WriteTx,
     now: Timestamp,
@@ -152,11 +159,19 @@ async fn note(
         }
     }
     let (before, after): (BTreeSet<_>, BTreeSet<_>) = (before.keys().collect(), said.keys().collect());
-    if before != after {
-        tx.raise(Scope::Edge(node.edge.clone()), Part::Trust);
-        let versions = after.into_iter().cloned().collect();
-        let (node, node_name) = (node.id.clone(), node.name.clone());
-        tx.audit(&by.origin, Event::NodeVersionsSet { node, node_name, versions });
+    if before == after {
+        return Ok(());
     }
+    // One node more or less that has a version changes nothing of what the edge's trust says, and
+    // raising it would have all of them acknowledge it for each of them.
+    for version in before.symmetric_difference(&after) {
+        if !assignments::is_on(tx.tx(), &node.edge, version, Some(&node.id)).await? {
+            tx.raise(Scope::Edge(node.edge.clone()), Part::Trust);
+            break;
+        }
+    }
+    let versions = after.into_iter().cloned().collect();
+    let (node, node_name) = (node.id.clone(), node.name.clone());
+    tx.audit(&by.origin, Event::NodeVersionsSet { node, node_name, versions });
     Ok(())
 }

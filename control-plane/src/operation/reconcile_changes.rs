@@ -15,13 +15,10 @@ use domain::snapshot::{Judgement, Recorded, Report, Seen, judge};
 
 use super::{By, Error};
 use crate::store::WriteTx;
-use crate::store::changes::{self, State, Variant};
+use crate::store::changes::{self, Shown, State};
 use crate::store::listings::{self, ListFunction};
 use crate::store::sightings::{self, Sighting};
 use crate::store::snapshots::{self, VersionSnapshot};
-
-/// A function and what is seen of it in place of its snapshot.
-type Shown = (Arc<str>, Option<ListingHash>);
 
 /// Opens what is seen for the first time or again, and ends what no node shows any longer.
 pub(super) async fn reconcile_changes(
@@ -114,34 +111,26 @@ async fn record(
         approved: recorded.functions.get(function).copied(),
         seen,
     };
+    let key = (version, tool);
     let stored = changes::of_tool(tx.tx(), version, tool).await?;
-    for variant in stored.iter().filter(|variant| variant.state == State::Open) {
-        if !shown.contains_key(&(Arc::clone(&variant.function), variant.seen)) {
-            let key = (version, tool);
-            changes::set_state(tx.tx(), key, &variant.function, variant.seen, State::Restored).await?;
-            let difference = difference(&variant.function, variant.seen);
-            tx.audit(&by.origin, Event::ToolsRestored { difference });
+    let (mut over, mut standing) = (Vec::new(), BTreeSet::new());
+    for variant in stored {
+        let one: Shown = (variant.function, variant.seen);
+        match variant.state {
+            State::Open if !shown.contains_key(&one) => over.push(one),
+            State::Open | State::Rejected => {
+                standing.insert(one);
+            }
+            State::Approved | State::Restored => {}
         }
     }
-    let standing: BTreeSet<Shown> = stored
-        .into_iter()
-        .filter(|variant| matches!(variant.state, State::Open | State::Rejected))
-        .map(|variant| (variant.function, variant.seen))
-        .collect();
-    for ((function, seen), node) in shown {
-        if standing.contains(&(Arc::clone(&function), seen)) {
-            continue;
-        }
-        let variant = Variant {
-            version: version.clone(),
-            tool: tool.clone(),
-            function: Arc::clone(&function),
-            seen,
-            state: State::Open,
-            first_seen_at: by.now,
-            first_seen_on: node.clone(),
-        };
-        changes::open(tx.tx(), &variant).await?;
+    changes::set_states(tx.tx(), key, &over, State::Restored).await?;
+    for (function, seen) in &over {
+        tx.audit(&by.origin, Event::ToolsRestored { difference: difference(function, *seen) });
+    }
+    let new: Vec<(Shown, NodeName)> = shown.into_iter().filter(|(one, _)| !standing.contains(one)).collect();
+    changes::open_all(tx.tx(), key, &new, by.now).await?;
+    for ((function, seen), node) in new {
         tx.audit(&by.origin, Event::ToolsChanged { node, difference: difference(&function, seen) });
     }
     Ok(())

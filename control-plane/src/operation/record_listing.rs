@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use domain::audit::Event;
 use domain::digest::ListingHash;
-use domain::id::{BootId, FunctionId, NodeId, PluginVersion, ToolId};
-use domain::name::{ListedName, ToolNames, judge_names, tools_may_collide};
+use domain::id::{BootId, EdgeName, FunctionId, NodeId, PluginVersion, ToolId};
+use domain::name::{ListedName, ToolNames, check_function_name, judge_names, tools_may_collide};
 use domain::origin::{AddressClass, PinState};
 use domain::plugin_set::{Part, Scope};
 use domain::snapshot::{Judgement, judge};
@@ -20,7 +20,8 @@ use super::reconcile_changes::{reconcile_changes, recorded, report};
 use super::{By, Error};
 use crate::store::listings::{self, ListFunction};
 use crate::store::pins::{self, StoredPin};
-use crate::store::sightings::{self, Place, Sighting};
+use crate::store::plugins::StoredTool;
+use crate::store::sightings::{self, Newest, Place, Sighting};
 use crate::store::{NodeRecord, Store, Transaction, WriteTx, assignments, nodes, plugins, snapshots};
 
 /// What became of a report.
@@ -58,17 +59,23 @@ pub async fn record_listing(
     if let Some(why) = foreign(&mut tx, &record, said).await? {
         return Ok(Recorded::Ignored(why));
     }
-    if is_stale(&mut tx, &place, boot, said.sequence).await? {
+    if is_older(sightings::newest(&mut tx, &place).await?.as_ref(), boot, said.sequence) {
         return Ok(Recorded::Stale);
     }
-    let missing = missing_texts(&mut tx, &list).await?;
+    let hashes = list.iter().filter_map(|one| one.hash).collect();
+    let missing = listings::missing(&mut tx, &hashes).await?;
     if !missing.is_empty() {
         return Ok(Recorded::MissingTexts(missing));
     }
     drop(tx);
 
     let mut tx = store.begin_write().await?;
-    if is_stale(tx.tx(), &place, boot, said.sequence).await? {
+    // Asked again, since only now nobody else writes.
+    if let Some(why) = foreign(tx.tx(), &record, said).await? {
+        return Ok(Recorded::Ignored(why));
+    }
+    let earlier = sightings::newest(tx.tx(), &place).await?;
+    if is_older(earlier.as_ref(), boot, said.sequence) {
         return Ok(Recorded::Stale);
     }
     let sighting = Sighting {
@@ -83,15 +90,43 @@ pub async fn record_listing(
         address_class: said.address_class.as_ref().to_owned(),
         warnings: warnings(said),
         seen_at: now,
+        boot: boot.clone(),
     };
-    sightings::put(tx.tx(), node, (boot, said.sequence), &sighting).await?;
+    sightings::put(tx.tx(), node, said.sequence, &sighting).await?;
     let by = By::node(now, &record.name);
-    let pin = pins::of_edge(tx.tx(), &record.edge, &said.version.plugin).await?;
-    let pin = pin.into_iter().find(|pin| pin.version == said.version && pin.tool == said.tool);
-    learn_class(&mut tx, &by, pin.as_ref(), &sighting).await?;
-    decide(&mut tx, &by, &record, &sighting, pin.as_ref()).await?;
+    let mut pins = pins::of_edge(tx.tx(), &record.edge, &said.version.plugin).await?;
+    pins.retain(|pin| pin.version == said.version);
+    learn_class(&mut tx, &by, pins.iter().find(|pin| pin.tool == said.tool), &sighting).await?;
+    if !is_nothing_new(&mut tx, &place, earlier.as_ref(), &sighting).await? {
+        decide(&mut tx, &by, &record, &sighting, &pins).await?;
+    }
     tx.commit(now).await?;
     Ok(Recorded::Done)
+}
+
+/// Whether what the fleet knows of the tool is the same as before the report, so that nothing needs
+/// to be compared: the node shows what it, or others, showed before, and what it showed is still
+/// shown. Of a fleet that lists alike, one report is compared and not each with all.
+async fn is_nothing_new(
+    tx: &mut WriteTx,
+    place: &Place<'_>,
+    earlier: Option<&Newest>,
+    sighting: &Sighting,
+) -> Result<bool, Error> {
+    if !snapshots::is_taken(tx.tx(), place.version, place.tool).await? {
+        return Ok(false);
+    }
+    let now = (&sighting.list, sighting.complete);
+    let before = earlier.map(|earlier| (&earlier.list, earlier.complete));
+    if before == Some(now) {
+        return Ok(true);
+    }
+    for shown in before.into_iter().chain([now]) {
+        if !sightings::is_shown_by_another(tx.tx(), place, shown).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Takes the snapshot if there is none and this makes one, else compares.
@@ -100,7 +135,7 @@ async fn decide(
     by: &By,
     node: &NodeRecord,
     sighting: &Sighting,
-    pin: Option<&StoredPin>,
+    pins: &[StoredPin],
 ) -> Result<(), Error> {
     let (version, tool) = (&sighting.version, &sighting.tool);
     let snapshot = snapshots::of_version(tx.tx(), version, None).await?;
@@ -108,38 +143,49 @@ async fn decide(
     match judge(&recorded(&snapshot, tool), &report(&list, sighting.complete)) {
         Judgement::Wait => Ok(()),
         Judgement::Compare(_) => reconcile_changes(tx, by, version, tool).await,
-        // What a tool lists at a place that nobody approved becomes no snapshot by itself.
-        Judgement::Take(_) if pin.is_some_and(|pin| pin.pin.state != PinState::Pinned) => Ok(()),
         Judgement::Take(_) => {
             let taken: BTreeSet<&ToolId> = snapshot.taken.keys().collect();
-            let Some(together) = together(tx, node, sighting, &taken).await? else { return Ok(()) };
+            let Some(together) = together(tx, node, sighting, (&taken, pins)).await? else { return Ok(()) };
             take(tx, by, node, &together).await
         }
     }
 }
 
-/// The tools that take their first snapshot with this one, each with the node's newest complete
-/// listing: those whose functions models could take for this one's (20-listings, 3). `None` while one
-/// of them is not listed completely.
+/// What a tool lists at a place that nobody approved, or that was never decided about on the node's
+/// edge, becomes no snapshot by itself.
+fn may_be_taken(tool: &StoredTool, pins: &[StoredPin]) -> bool {
+    let is_pinned = |pin: &StoredPin| pin.tool == tool.tool && pin.pin.state == PinState::Pinned;
+    tool.url.is_none() || pins.iter().any(is_pinned)
+}
+
+/// The tools that take their first snapshot with this one, each with the complete listing of the
+/// node's present run: those whose functions models could take for this one's (20-listings, 3), but
+/// those that wait for a person. `None` while one of them is not listed completely, or if this one
+/// waits.
 async fn together(
     tx: &mut WriteTx,
     node: &NodeRecord,
     sighting: &Sighting,
-    taken: &BTreeSet<&ToolId>,
+    (taken, pins): (&BTreeSet<&ToolId>, &[StoredPin]),
 ) -> Result<Option<Vec<Sighting>>, Error> {
     let tools = plugins::tools(tx.tx(), &sighting.version).await?;
-    let mut group = vec![sighting.clone()];
-    for tool in tools.iter().map(|tool| &tool.tool) {
-        if *tool == sighting.tool || taken.contains(tool) || !tools_may_collide(tool, &sighting.tool) {
+    let mut group = Vec::new();
+    for tool in tools.iter().filter(|tool| may_be_taken(tool, pins)).map(|tool| &tool.tool) {
+        if *tool == sighting.tool {
+            group.push(sighting.clone());
+            continue;
+        }
+        if taken.contains(tool) || !tools_may_collide(tool, &sighting.tool) {
             continue;
         }
         let shown = sightings::of_tool(tx.tx(), &sighting.version, tool).await?;
-        let Some(shown) = shown.into_iter().find(|shown| shown.node == node.name && shown.complete) else {
+        let is_present = |shown: &Sighting| shown.node == node.name && shown.boot == sighting.boot;
+        let Some(shown) = shown.into_iter().find(|shown| is_present(shown) && shown.complete) else {
             return Ok(None);
         };
         group.push(shown);
     }
-    Ok(Some(group))
+    Ok(group.iter().any(|one| one.tool == sighting.tool).then_some(group))
 }
 
 async fn take(tx: &mut WriteTx, by: &By, node: &NodeRecord, group: &[Sighting]) -> Result<(), Error> {
@@ -189,12 +235,13 @@ fn colliding(lists: &[(&Sighting, BTreeMap<Arc<str>, ListingHash>)]) -> BTreeSet
     judge_names(&names, &|_| false).into_keys().collect()
 }
 
-/// Raises the trust of every edge that has the version.
-pub(super) async fn raise_trust(tx: &mut WriteTx, version: &PluginVersion) -> Result<(), Error> {
-    for edge in assignments::edges_with(tx.tx(), version).await? {
-        tx.raise(Scope::Edge(edge), Part::Trust);
+/// Raises the trust of every edge that has the version; answers them.
+pub(super) async fn raise_trust(tx: &mut WriteTx, version: &PluginVersion) -> Result<Vec<EdgeName>, Error> {
+    let edges = assignments::edges_with(tx.tx(), version).await?;
+    for edge in &edges {
+        tx.raise(Scope::Edge(edge.clone()), Part::Trust);
     }
-    Ok(())
+    Ok(edges)
 }
 
 /// The class of the address that the first node to list a named host completely connected to is
@@ -225,14 +272,8 @@ async fn learn_class(
     Ok(())
 }
 
-async fn is_stale(
-    tx: &mut Transaction,
-    place: &Place<'_>,
-    boot: &BootId,
-    sequence: u64,
-) -> Result<bool, Error> {
-    let newest = sightings::newest(tx, place).await?;
-    Ok(newest.is_some_and(|(of, newest, _)| of == *boot && newest >= sequence))
+fn is_older(newest: Option<&Newest>, boot: &BootId, sequence: u64) -> bool {
+    newest.is_some_and(|newest| newest.boot == *boot && newest.sequence >= sequence)
 }
 
 /// Why the node has nothing to say about this.
@@ -240,29 +281,20 @@ async fn foreign(tx: &mut Transaction, node: &NodeRecord, said: &Report) -> Resu
     if !plugins::tools(tx, &said.version).await?.iter().any(|tool| tool.tool == said.tool) {
         return Ok(Some(format!("{} has no tool {}", said.version, make_visible(said.tool.as_str()))));
     }
-    let edges = assignments::edges_with(tx, &said.version).await?;
-    Ok((!edges.contains(&node.edge)).then(|| format!("edge {} does not have {}", node.edge, said.version)))
+    let is_on = assignments::is_on(tx, &node.edge, &said.version, None).await?;
+    Ok((!is_on).then(|| format!("edge {} does not have {}", node.edge, said.version)))
 }
 
-async fn missing_texts(tx: &mut Transaction, list: &[ListFunction]) -> Result<Vec<ListingHash>, Error> {
-    let hashes: BTreeSet<ListingHash> = list.iter().filter_map(|one| one.hash).collect();
-    let mut missing = Vec::new();
-    for hash in hashes {
-        if !listings::has_text(tx, hash).await? {
-            missing.push(hash);
-        }
-    }
-    Ok(missing)
-}
-
-/// What was listed, by name; of names that are left out several times the first counts.
+/// What was listed, by name; of names that are left out several times the first counts. A name that
+/// cannot be called is left out whatever the node says: made visible, two could be one.
 fn list_of(said: &Report) -> Vec<ListFunction> {
     let mut list: BTreeMap<Arc<str>, ListFunction> = BTreeMap::new();
     for function in &said.functions {
         let name: Arc<str> = make_visible(&function.name).into();
-        let (hash, left_out, reason) = match &function.seen {
-            Seen::Hash(hash) => (Some(*hash), String::new(), String::new()),
-            Seen::LeftOut { code, reason } => {
+        let (hash, left_out, reason) = match (&function.seen, check_function_name(&function.name)) {
+            (Seen::Hash(hash), Ok(())) => (Some(*hash), String::new(), String::new()),
+            (Seen::Hash(_), Err(fault)) => (None, "name".to_owned(), fault.to_string()),
+            (Seen::LeftOut { code, reason }, _) => {
                 (None, code.as_ref().to_owned(), make_visible(reason).into_owned())
             }
         };

@@ -3,10 +3,10 @@
 use domain::audit::{Event, FunctionDifference};
 use domain::id::PluginName;
 
-use super::approve::{Decided, Standing};
+use super::approve::{Decided, Standing, by_tool, shown};
 use super::{By, Error};
 use crate::store::Store;
-use crate::store::changes::{self, State};
+use crate::store::changes::{self, Shown, State};
 
 /// Rejects. For what is not as it was shown nothing is done. Nodes refused it before and go on doing
 /// so, hence no head is raised.
@@ -28,9 +28,11 @@ pub async fn reject(
             decided.stale.push(stale);
             continue;
         }
-        let key = (&difference.version, &difference.tool);
-        changes::set_state(tx.tx(), key, &difference.function, difference.seen, State::Rejected).await?;
         decided.functions.push(difference.clone());
+    }
+    for (key, functions) in by_tool(&decided.functions) {
+        let shown: Vec<Shown> = functions.into_iter().map(shown).collect();
+        changes::set_states(tx.tx(), key, &shown, State::Rejected).await?;
     }
     if !decided.functions.is_empty() {
         let (plugin, functions) = (plugin.clone(), decided.functions.clone());

@@ -1,7 +1,5 @@
 //! Keeps listings that nodes sent in answer to the control plane's question.
 
-use std::collections::HashSet;
-
 use std::collections::BTreeSet;
 
 use domain::audit::Event;
@@ -28,7 +26,7 @@ pub async fn store_texts(
     texts: &[String],
 ) -> Result<Vec<ListingHash>, Error> {
     let by = By::node(now, node);
-    let asked: HashSet<ListingHash> = wanted.iter().copied().collect();
+    let asked: BTreeSet<ListingHash> = wanted.iter().copied().collect();
     let hashes: BTreeSet<ListingHash> = texts.iter().map(|text| ListingHash::of_canonical(text)).collect();
     let mut tx = store.begin_write().await?;
     let new: BTreeSet<ListingHash> = listings::missing(tx.tx(), &hashes).await?.into_iter().collect();
@@ -50,7 +48,7 @@ pub async fn store_texts(
             tx.audit(&by.origin, Event::ListingFalse { node: node.clone(), hash, fault });
         }
     }
-    let missing = listings::missing(tx.tx(), &wanted.iter().copied().collect()).await?;
+    let missing = listings::missing(tx.tx(), &asked).await?;
     tx.commit(now).await?;
     Ok(missing)
 }

@@ -78,20 +78,26 @@ impl Fleet {
 
     /// Records a version with tools of IDs that a new bundle may not have.
     pub(crate) async fn accept_old(&self, version: &PluginVersion, tools: &[&str]) {
+        let tools: Vec<_> = tools.iter().map(|id| (*id, Kind::Command, None)).collect();
+        self.accept_tools(version, &tools).await;
+    }
+
+    /// The same, each tool with its kind and URL.
+    pub(crate) async fn accept_tools(&self, version: &PluginVersion, tools: &[(&str, Kind, Option<&str>)]) {
         let stored = StoredVersion {
             version: version.clone(),
-            content_digest: Digest::of(b"content"),
-            archive_sha256: Digest::of(b"archive"),
+            content_digest: Digest::of(version.to_string().as_bytes()),
+            archive_sha256: Digest::of(version.to_string().as_bytes()),
             archive_length: 0,
             description: String::new(),
             manifest: String::new(),
             pushed_at: self.by().now,
             pushed_by: "test".to_owned(),
         };
-        let tools = tools.iter().map(|id| StoredTool {
+        let tools = tools.iter().map(|(id, kind, url)| StoredTool {
             tool: tool(id),
-            kind: Kind::Command,
-            url: None,
+            kind: *kind,
+            url: url.map(str::to_owned),
             connection: None,
         });
         let mut tx = self.store.begin_write().await.unwrap();
@@ -153,7 +159,12 @@ impl Fleet {
     }
 
     pub(crate) async fn sends(&self, node: &NodeId, report: &Report) -> Recorded {
-        let boot = BootId::parse("boot-1").unwrap();
+        self.sends_as(node, "boot-1", report).await
+    }
+
+    /// As a certain run of the node's agent.
+    pub(crate) async fn sends_as(&self, node: &NodeId, boot: &str, report: &Report) -> Recorded {
+        let boot = BootId::parse(boot).unwrap();
         let now = self.by().now;
         let recorded = record_listing(&self.store, now, node, &boot, report).await.unwrap();
         let Recorded::MissingTexts(missing) = recorded else { return recorded };

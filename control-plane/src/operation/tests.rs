@@ -1,4 +1,5 @@
 mod approving;
+mod guarding;
 mod joining;
 mod listing;
 mod pinning;

@@ -30,6 +30,7 @@ const BACKLOG: u32 = 4_096;
 const RENEW_EVERY: Duration = Duration::from_hours(24);
 
 pub(super) async fn start(config: Config) -> Result<Server, Error> {
+    check_people_listen(config.people_listen)?;
     let folder = DataFolder::open(&config.data)?;
     let by = By { now: now(), origin: Origin { actor: "server".to_owned(), source: "start".to_owned() } };
     let url = config.database.clone().unwrap_or_else(|| {
@@ -98,6 +99,11 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
         tasks,
         folder,
     })
+}
+
+/// People's tokens go over no network in plain HTTP.
+fn check_people_listen(address: SocketAddr) -> Result<(), Error> {
+    if address.ip().to_canonical().is_loopback() { Ok(()) } else { Err(Error::Exposed { address }) }
 }
 
 /// The fleet's authority: made by the first server, the same one for each after it.

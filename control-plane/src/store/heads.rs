@@ -1,22 +1,41 @@
 //! The newest position of each part of each plugin set.
 
+use std::collections::BTreeSet;
+
 use domain::plugin_set::{Part, Position, Scope};
 
-use super::sql::{Row, Transaction, args, statements};
+use super::sql::{Row, Statement, Transaction, args, statements};
 use super::{Error, meta};
 
 statements! {
     RAISE = "insert into heads (scope, part, epoch, generation) values ($1, $2, $3, 1) \
              on conflict (scope, part) do update set epoch = excluded.epoch, generation = heads.generation + 1";
     GET = "select scope, part, epoch, generation from heads where scope = $1 and part = $2";
-    OF_SCOPE = "select scope, part, epoch, generation from heads where scope = $1 order by part";
     ALL = "select scope, part, epoch, generation from heads order by scope, part";
 }
 
-/// Raises it by one, from nothing to generation 1.
-pub(crate) async fn raise(tx: &mut Transaction, scope: &Scope, part: Part) -> Result<(), Error> {
+/// Those of a JSON array of scopes, in one look: the fan-out asks for all edges each second.
+const OF_SCOPES_SQLITE: Statement = Statement {
+    name: "OF_SCOPES_SQLITE",
+    sql: "select scope, part, epoch, generation from heads where scope in (select value from json_each($1)) \
+          order by scope, part",
+};
+const OF_SCOPES_POSTGRES: Statement = Statement {
+    name: "OF_SCOPES_POSTGRES",
+    sql: "select scope, part, epoch, generation from heads where scope in \
+          (select value from json_array_elements_text(cast($1 as json)) as wanted (value)) order by scope, part",
+};
+
+/// Raises each by one, from nothing to generation 1.
+pub(crate) async fn raise(tx: &mut Transaction, heads: &BTreeSet<(Scope, Part)>) -> Result<(), Error> {
+    if heads.is_empty() {
+        return Ok(());
+    }
     let epoch = meta::epoch(tx).await?;
-    tx.execute(RAISE, args![scope, &part, epoch]).await.map(|_| ())
+    for (scope, part) in heads {
+        tx.execute(RAISE, args![scope, part, epoch]).await?;
+    }
+    Ok(())
 }
 
 /// Where a part stands.
@@ -29,16 +48,19 @@ pub(crate) async fn list(
     tx: &mut Transaction,
     scopes: Option<&[Scope]>,
 ) -> Result<Vec<(Scope, Part, Position)>, Error> {
-    let mut rows = Vec::new();
-    match scopes {
-        None => rows = tx.rows(ALL, args![]).await?,
+    let rows = match scopes {
+        None => tx.rows(ALL, args![]).await?,
         Some(scopes) => {
-            for scope in scopes {
-                rows.extend(tx.rows(OF_SCOPE, args![scope]).await?);
-            }
+            let scopes: serde_json::Value = scopes.iter().map(ToString::to_string).collect();
+            tx.rows(of_scopes(tx.is_postgres()), args![scopes.to_string()]).await?
         }
-    }
+    };
     rows.iter().map(read).collect()
+}
+
+/// The engine's statement.
+pub(crate) const fn of_scopes(is_postgres: bool) -> Statement {
+    if is_postgres { OF_SCOPES_POSTGRES } else { OF_SCOPES_SQLITE }
 }
 
 fn read(row: &Row) -> Result<(Scope, Part, Position), Error> {

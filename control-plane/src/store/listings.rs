@@ -1,5 +1,6 @@
 //! Canonical listings by their hash, and whole lists as nodes reported them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use domain::digest::{Digest, ListingHash};
@@ -10,7 +11,6 @@ use super::sql::{Row, Statement, Transaction, args, statements};
 statements! {
     PUT_TEXT = "insert into listings (hash, canonical) values ($1, $2) on conflict (hash) do nothing";
     TEXT = "select canonical from listings where hash = $1";
-    HAS_TEXT = "select hash from listings where hash = $1";
     PUT_LIST = "insert into lists (digest) values ($1) on conflict (digest) do nothing";
     FUNCTIONS = "select function, hash, left_out, reason, not_shown from list_functions where list = $1 order by function";
 }
@@ -26,6 +26,17 @@ const PUT_FUNCTIONS_POSTGRES: Statement = Statement {
     sql: "insert into list_functions (list, function, hash, left_out, reason, not_shown) \
           select $1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 \
           from json_array_elements(cast($2 as json)) as rows (value)",
+};
+
+/// Those of a JSON array of hashes whose text is not here.
+const MISSING_SQLITE: Statement = Statement {
+    name: "MISSING_SQLITE",
+    sql: "select value from json_each($1) where not exists (select 1 from listings where hash = value)",
+};
+const MISSING_POSTGRES: Statement = Statement {
+    name: "MISSING_POSTGRES",
+    sql: "select value from json_array_elements_text(cast($1 as json)) as wanted (value) \
+          where not exists (select 1 from listings where hash = value)",
 };
 
 /// One function of a list.
@@ -53,9 +64,16 @@ pub(crate) async fn text(tx: &mut Transaction, hash: ListingHash) -> Result<Opti
     tx.row(TEXT, args![&hash]).await?.map(|row| row.text(0)).transpose()
 }
 
-/// Whether the text is here.
-pub(crate) async fn has_text(tx: &mut Transaction, hash: ListingHash) -> Result<bool, Error> {
-    Ok(tx.row(HAS_TEXT, args![&hash]).await?.is_some())
+/// Those whose text is not here, in order.
+pub(crate) async fn missing(
+    tx: &mut Transaction,
+    wanted: &BTreeSet<ListingHash>,
+) -> Result<Vec<ListingHash>, Error> {
+    let wanted: serde_json::Value = wanted.iter().map(ToString::to_string).collect();
+    let rows = tx.rows(missing_statement(tx.is_postgres()), args![wanted.to_string()]).await?;
+    let mut missing: Vec<ListingHash> = rows.iter().map(|row| row.hash(0)).collect::<Result<_, _>>()?;
+    missing.sort_unstable();
+    Ok(missing)
 }
 
 /// Keeps a list under the digest of all of it. Nodes that list alike share it.
@@ -75,8 +93,19 @@ pub(crate) async fn put_list(tx: &mut Transaction, functions: &[ListFunction]) -
 }
 
 /// The engine's statement.
-pub(crate) const fn put_functions(is_postgres: bool) -> Statement {
+const fn put_functions(is_postgres: bool) -> Statement {
     if is_postgres { PUT_FUNCTIONS_POSTGRES } else { PUT_FUNCTIONS_SQLITE }
+}
+
+/// The engine's statement.
+const fn missing_statement(is_postgres: bool) -> Statement {
+    if is_postgres { MISSING_POSTGRES } else { MISSING_SQLITE }
+}
+
+/// The statements that only this engine takes.
+#[cfg(test)]
+pub(crate) const fn own_statements(is_postgres: bool) -> [Statement; 2] {
+    [put_functions(is_postgres), missing_statement(is_postgres)]
 }
 
 /// What a list showed, by name.

@@ -9,7 +9,7 @@ use super::plugins::read_version;
 use super::sql::{Row, Transaction, args, statements};
 
 statements! {
-    PLACE = "select boot, sequence, list from sightings \
+    PLACE = "select boot, sequence, list, complete from sightings \
              where node = $1 and plugin = $2 and version = $3 and tool = $4 and connection = $5";
     PUT = "insert into sightings (node, plugin, version, tool, connection, boot, sequence, complete, incomplete_reason, \
            list, address_class, warnings, seen_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) \
@@ -18,11 +18,13 @@ statements! {
            list = excluded.list, address_class = excluded.address_class, warnings = excluded.warnings, \
            seen_at = excluded.seen_at";
     OF_TOOL = "select nodes.name, nodes.edge, s.plugin, s.version, s.tool, s.connection, s.complete, s.incomplete_reason, \
-               s.list, s.address_class, s.warnings, s.seen_at from sightings s join nodes on nodes.id = s.node \
+               s.list, s.address_class, s.warnings, s.seen_at, s.boot from sightings s join nodes on nodes.id = s.node \
                where s.plugin = $1 and s.version = $2 and s.tool = $3 order by s.seen_at, nodes.name";
     OF_PLUGIN = "select nodes.name, nodes.edge, s.plugin, s.version, s.tool, s.connection, s.complete, \
-                 s.incomplete_reason, s.list, s.address_class, s.warnings, s.seen_at from sightings s \
+                 s.incomplete_reason, s.list, s.address_class, s.warnings, s.seen_at, s.boot from sightings s \
                  join nodes on nodes.id = s.node where s.plugin = $1 order by s.version, s.tool, nodes.name";
+    SHOWN_BY_ANOTHER = "select 1 from sightings where plugin = $1 and version = $2 and tool = $3 and connection = $4 \
+                        and list = $5 and complete = $6 and node <> $7 limit 1";
     TOOLS_OF_NODE = "select plugin, version, tool from sightings where node = $1 and plugin = $2 and version = $3";
     DROP_VERSION = "delete from sightings where node = $1 and plugin = $2 and version = $3";
 }
@@ -42,6 +44,17 @@ pub(crate) struct Sighting {
     /// JSON array of texts.
     pub(crate) warnings: String,
     pub(crate) seen_at: Timestamp,
+    /// The run of the node's agent that reported it.
+    pub(crate) boot: BootId,
+}
+
+/// What the newest report of a place was.
+#[derive(Debug, Clone)]
+pub(crate) struct Newest {
+    pub(crate) boot: BootId,
+    pub(crate) sequence: u64,
+    pub(crate) list: Digest,
+    pub(crate) complete: bool,
 }
 
 /// Where a report stands among those of its node, tool and connection.
@@ -53,21 +66,37 @@ pub(crate) struct Place<'a> {
     pub(crate) connection: &'a str,
 }
 
-/// Boot, sequence and list of the newest report, if there is one.
-pub(crate) async fn newest(
-    tx: &mut Transaction,
-    place: &Place<'_>,
-) -> Result<Option<(BootId, u64, Digest)>, Error> {
+/// The newest report, if there is one.
+pub(crate) async fn newest(tx: &mut Transaction, place: &Place<'_>) -> Result<Option<Newest>, Error> {
     let args = args![place.node, &place.version.plugin, &place.version.version, place.tool, place.connection];
     let row = tx.row(PLACE, args).await?;
-    row.map(|row| Ok((row.parsed(0, BootId::parse)?, row.count(1)?, row.digest(2)?))).transpose()
+    row.map(|row| {
+        Ok(Newest {
+            boot: row.parsed(0, BootId::parse)?,
+            sequence: row.count(1)?,
+            list: row.digest(2)?,
+            complete: row.integer(3)? != 0,
+        })
+    })
+    .transpose()
+}
+
+/// Whether another node shows this list of the same tool over the same connection.
+pub(crate) async fn is_shown_by_another(
+    tx: &mut Transaction,
+    place: &Place<'_>,
+    (list, complete): (&Digest, bool),
+) -> Result<bool, Error> {
+    let (plugin, version) = (&place.version.plugin, &place.version.version);
+    let args = args![plugin, version, place.tool, place.connection, list, complete, place.node];
+    Ok(tx.row(SHOWN_BY_ANOTHER, args).await?.is_some())
 }
 
 /// Replaces the newest report.
 pub(crate) async fn put(
     tx: &mut Transaction,
     node: &NodeId,
-    (boot, sequence): (&BootId, u64),
+    sequence: u64,
     sighting: &Sighting,
 ) -> Result<(), Error> {
     let args = args![
@@ -76,7 +105,7 @@ pub(crate) async fn put(
         &sighting.version.version,
         &sighting.tool,
         &sighting.connection,
-        boot,
+        &sighting.boot,
         sequence,
         sighting.complete,
         &sighting.incomplete_reason,
@@ -127,5 +156,6 @@ fn read(row: &Row) -> Result<Sighting, Error> {
         address_class: row.text(9)?,
         warnings: row.text(10)?,
         seen_at: row.time(11)?,
+        boot: row.parsed(12, BootId::parse)?,
     })
 }

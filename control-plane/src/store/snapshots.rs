@@ -10,17 +10,15 @@ use domain::id::{EdgeName, PluginVersion, ToolId};
 use domain::time::Timestamp;
 
 use super::Error;
-use super::sql::{Row, Transaction, args, statements};
+use super::sql::{Row, Statement, Transaction, args, statements};
 
 statements! {
     TAKE = "insert into snapshots_taken (plugin, version, tool, scope, connection, over_connection, taken_at, taken_from) \
             values ($1, $2, $3, '', '', $4, $5, $6) on conflict (plugin, version, tool, scope, connection) do nothing";
     TAKEN = "select tool, over_connection, taken_at, taken_from from snapshots_taken \
              where plugin = $1 and version = $2 and scope = '' and connection = ''";
-    PUT = "insert into snapshots (plugin, version, tool, function, scope, connection, hash, rank, approved_at, approved_by) \
-           values ($1, $2, $3, $4, '', '', $5, $6, $7, $8) \
-           on conflict (plugin, version, tool, function, scope, connection) do update \
-           set hash = excluded.hash, approved_at = excluded.approved_at, approved_by = excluded.approved_by";
+    IS_TAKEN = "select 1 from snapshots_taken where plugin = $1 and version = $2 and tool = $3 \
+                and scope = '' and connection = ''";
     // All that a list showed, at once. New functions come after the last one, by name.
     PUT_LIST = "insert into snapshots (plugin, version, tool, function, scope, connection, hash, rank, approved_at, \
                 approved_by) select $1, $2, $3, l.function, '', '', l.hash, coalesce((select min(s.rank) from snapshots s \
@@ -29,12 +27,31 @@ statements! {
                 from list_functions l where l.list = $7 and l.hash is not null";
     DELETE = "delete from snapshots where plugin = $1 and version = $2 and tool = $3 and function = $4 \
               and scope = '' and connection = ''";
-    // A function keeps its place in the order from version to version.
-    EARLIER_RANK = "select min(rank) from snapshots where plugin = $1 and tool = $2 and function = $3";
     LAST_RANK = "select coalesce(max(rank), 0) from snapshots";
     OF_VERSION = "select tool, function, scope, hash, rank, approved_at, approved_by from snapshots \
                   where plugin = $1 and version = $2 and (scope = '' or scope = $3) and connection = '' order by scope";
 }
+
+/// All of an approval at once, from a JSON array of functions and hashes; the engines read JSON each
+/// in its way. A function keeps its place in the order from version to version.
+macro_rules! put_all {
+    ($rows:literal) => {
+        concat!(
+            "insert into snapshots (plugin, version, tool, function, scope, connection, hash, rank, approved_at, ",
+            "approved_by) select $1, $2, $3, f.function, '', '', f.hash, coalesce((select min(s.rank) from snapshots s ",
+            "where s.plugin = $1 and s.tool = $3 and s.function = f.function), ",
+            "$4 + row_number() over (order by f.function)), $5, $6 ",
+            "from (select value ->> 0 as function, value ->> 1 as hash from ", $rows, ") f where true ",
+            "on conflict (plugin, version, tool, function, scope, connection) do update ",
+            "set hash = excluded.hash, approved_at = excluded.approved_at, approved_by = excluded.approved_by"
+        )
+    };
+}
+const PUT_ALL_SQLITE: Statement = Statement { name: "PUT_ALL_SQLITE", sql: put_all!("json_each($7)") };
+const PUT_ALL_POSTGRES: Statement = Statement {
+    name: "PUT_ALL_POSTGRES",
+    sql: put_all!("json_array_elements(cast($7 as json)) as rows (value)"),
+};
 
 /// That a tool's snapshot was taken.
 #[derive(Debug, Clone)]
@@ -81,22 +98,40 @@ pub(crate) async fn take(
     Ok(tx.execute(TAKE, args).await? == 1)
 }
 
-/// Makes a hash the one that the fleet goes by. A function that is there keeps its rank; one that
-/// another version of the plugin has takes that one's; a new one comes last.
-pub(crate) async fn put(
+/// Whether a tool's snapshot was taken for the fleet.
+pub(crate) async fn is_taken(
     tx: &mut Transaction,
     version: &PluginVersion,
     tool: &ToolId,
-    (function, hash): (&str, ListingHash),
+) -> Result<bool, Error> {
+    Ok(tx.row(IS_TAKEN, args![&version.plugin, &version.version, tool]).await?.is_some())
+}
+
+/// Makes these hashes the ones that the fleet goes by. A function that is there keeps its rank; one
+/// that another version of the plugin has takes that one's; new ones come last, by name.
+pub(crate) async fn put_all(
+    tx: &mut Transaction,
+    version: &PluginVersion,
+    tool: &ToolId,
+    functions: &[(&str, ListingHash)],
     by: By<'_>,
 ) -> Result<(), Error> {
-    let row = tx.row(EARLIER_RANK, args![&version.plugin, tool, function]).await?;
-    let rank = match row.map(|row| row.integer_or_null(0)).transpose()?.flatten() {
-        Some(rank) => rank,
-        None => tx.row(LAST_RANK, args![]).await?.map_or(Ok(0), |row| row.integer(0))? + 1,
-    };
-    let args = args![&version.plugin, &version.version, tool, function, &hash, rank, by.at, by.who];
-    tx.execute(PUT, args).await.map(|_| ())
+    let last = tx.row(LAST_RANK, args![]).await?.map_or(Ok(0), |row| row.integer(0))?;
+    let rows: serde_json::Value =
+        functions.iter().map(|(function, hash)| serde_json::json!([function, hash.to_string()])).collect();
+    let args = args![&version.plugin, &version.version, tool, last, by.at, by.who, rows.to_string()];
+    tx.execute(put_all_statement(tx.is_postgres()), args).await.map(|_| ())
+}
+
+/// The engine's statement.
+const fn put_all_statement(is_postgres: bool) -> Statement {
+    if is_postgres { PUT_ALL_POSTGRES } else { PUT_ALL_SQLITE }
+}
+
+/// The statements that only this engine takes.
+#[cfg(test)]
+pub(crate) const fn own_statements(is_postgres: bool) -> [Statement; 1] {
+    [put_all_statement(is_postgres)]
 }
 
 /// Makes all that a list showed what the fleet goes by, for a tool that had no snapshot.

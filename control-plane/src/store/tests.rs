@@ -31,6 +31,17 @@ fn statements() -> Vec<Statement> {
     modules.concat()
 }
 
+/// Those that are two, one for each engine.
+fn own_statements(is_postgres: bool) -> Vec<Statement> {
+    let listings = listings::own_statements(is_postgres);
+    listings
+        .into_iter()
+        .chain(snapshots::own_statements(is_postgres))
+        .chain(changes::own_statements(is_postgres))
+        .chain([heads::of_scopes(is_postgres)])
+        .collect()
+}
+
 fn edge() -> EdgeName {
     EdgeName::parse("eu-1").unwrap()
 }
@@ -47,7 +58,7 @@ fn by() -> Origin {
 fn every_statement_can_be_prepared_on_both_engines() {
     on_both(|bench| async move {
         let is_postgres = matches!(bench.store.pool(), Pool::Postgres(_));
-        for statement in statements().into_iter().chain([listings::put_functions(is_postgres)]) {
+        for statement in statements().into_iter().chain(own_statements(is_postgres)) {
             let prepared = match bench.store.pool() {
                 Pool::Sqlite { writer, .. } => writer.prepare(statement.sql.into_sql_str()).await.map(|_| ()),
                 Pool::Postgres(pool) => pool.prepare(statement.sql.into_sql_str()).await.map(|_| ()),
@@ -204,4 +215,30 @@ fn servers_that_start_at_once_on_a_new_database_all_start() {
             task.await.unwrap().unwrap();
         }
     });
+}
+
+#[test]
+fn a_password_in_an_address_is_shown_to_nobody() {
+    for url in [
+        "postgres://pintle:s3cret@db/pintle",
+        "postgres://db/pintle?user=pintle&password=s3cret",
+        "postgres://pintle:s3cret@db:port/pintle",
+        "mysql://pintle:s3cret@db/pintle",
+    ] {
+        assert!(!without_password(url).contains("s3cret"), "{url}");
+    }
+    assert_eq!(without_password("postgres://pintle@db/pintle"), "postgres://pintle@db/pintle");
+}
+
+#[tokio::test]
+async fn a_database_file_is_its_owners_alone_whoever_owns_the_folder() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fleet.db");
+    let store = Store::open(&format!("sqlite:{}", path.display())).await.unwrap();
+    for name in ["fleet.db", "fleet.db-wal", "fleet.db-shm"] {
+        let mode = std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    store.close().await;
 }

@@ -61,9 +61,7 @@ impl WriteTx {
         if let (Some((scope, _)), true) = (self.raised.first(), self.events.is_empty()) {
             return Err(Error::Unaudited { scope: scope.to_string() });
         }
-        for (scope, part) in &self.raised {
-            heads::raise(&mut self.tx, scope, *part).await?;
-        }
+        heads::raise(&mut self.tx, &self.raised).await?;
         audits::append(&mut self.tx, now, &self.events).await?;
         if self.tx.is_postgres() && !self.raised.is_empty() {
             self.tx.rows(NOTIFY, args![CHANNEL]).await?;

@@ -67,3 +67,15 @@ async fn nodes_are_told_to_come_back_when_the_server_stops_and_find_the_next_one
     assert_eq!(welcome.current.len(), 4, "another start of the same fleet signs for the same authority");
     server.stop().await;
 }
+
+#[tokio::test]
+async fn people_are_served_in_plain_http_on_loopback_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    for address in [([0, 0, 0, 0], 0), ([192, 0, 2, 1], 0)] {
+        let mut config = config(folder.path());
+        config.people_listen = address.into();
+        let error = Server::start(config).await.unwrap_err().to_string();
+        assert!(error.contains("is no loopback address") && error.contains("127.0.0.1:0"), "{error}");
+    }
+    assert!(!folder.path().join("admin.token").exists(), "nothing was begun");
+}

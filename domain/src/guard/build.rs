@@ -74,7 +74,14 @@ impl Table {
             let Some(snapshot) = trust.and_then(|trust| trust.tools.get(tool)) else { continue };
             for (name, function) in &snapshot.functions {
                 let verdict = Verdict::Refused { refusal: Arc::clone(refusal), wait: None };
-                drafts.push(draft(view, version, FunctionId::new(tool, name), Some(function), None, verdict));
+                drafts.push(draft(
+                    view,
+                    version,
+                    FunctionId::new(tool, name),
+                    Some(function),
+                    false,
+                    verdict,
+                ));
             }
         }
     }
@@ -99,9 +106,10 @@ impl Table {
                     Some((refusal, wait)) => Verdict::Refused { refusal: Arc::clone(refusal), wait: *wait },
                     None => deciding.function(&function),
                 };
-                let shown_why = tool.listing.as_ref().and_then(|l| l.functions.get(&name)?.not_shown.clone());
+                let listed = tool.listing.as_ref().and_then(|listing| listing.functions.get(&name));
+                let is_not_shown = listed.is_some_and(|shown| shown.not_shown.is_some());
                 let function_trust = snapshot.functions.get(&name);
-                drafts.push(draft(view, &version.version, function, function_trust, shown_why, verdict));
+                drafts.push(draft(view, &version.version, function, function_trust, is_not_shown, verdict));
             }
         }
         for (function, why) in &version.left_out {
@@ -155,12 +163,12 @@ fn draft(
     version: &PluginVersion,
     id: FunctionId,
     trust: Option<&FunctionTrust>,
-    not_shown: Option<Arc<str>>,
+    is_not_shown: bool,
     verdict: Verdict,
 ) -> Draft {
     let listing = trust.and_then(|trust| Some((trust.hash, Arc::clone(view.texts.get(&trust.hash)?))));
     let model_name: Arc<str> = id.model_name().into();
-    let shown = listing.is_some() && not_shown.is_none();
+    let shown = listing.is_some() && !is_not_shown;
     let slot = Slot { id, model_name, version: version.clone(), listing, shown, verdict };
     Draft { slot, rank: trust.map(|trust| trust.rank) }
 }

@@ -4,7 +4,12 @@ use std::time::Duration;
 
 /// The value below which `share` of the sorted times lie.
 pub(crate) fn quantile(sorted: &[Duration], share: f64) -> Duration {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "an index")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "an index"
+    )]
     let index = ((sorted.len().saturating_sub(1)) as f64 * share).round() as usize;
     sorted.get(index).copied().unwrap_or_default()
 }

@@ -53,8 +53,11 @@ pub(crate) async fn run(options: &Options, json: bool) -> anyhow::Result<()> {
             for step in 0..targets.len() {
                 // Each round begins with another path, so that none always follows the same one.
                 let index = (round + step) % targets.len();
-                let (Some((path, target)), Some(into)) = (targets.get(index), of_paths.get_mut(index)) else { continue };
-                let times = load::run(target, sessions, span).await.with_context(|| format!("failed on {path}"))?;
+                let (Some((path, target)), Some(into)) = (targets.get(index), of_paths.get_mut(index)) else {
+                    continue;
+                };
+                let times =
+                    load::run(target, sessions, span).await.with_context(|| format!("failed on {path}"))?;
                 into.times.extend(times);
             }
         }
@@ -79,21 +82,27 @@ async fn start_all(
     let mut start = Command::new(bench);
     start.args(["raw-hop", "--listen", "127.0.0.1:0", "--", bench, "echo-server"]);
     let hop = first_line_address(start, children).await?;
-    let target = |address, path, function: &str| Target { address, path, token: None, function: function.to_owned() };
+    let target =
+        |address, path, function: &str| Target { address, path, token: None, function: function.to_owned() };
     let mut targets =
         vec![("direct", target(direct, "/mcp", "echo")), ("raw hop", target(hop, "/mcp", "echo"))];
-    targets.push(("pintle", Target {
-        address: node.address,
-        path: "/mcp",
-        token: Some(node.token.clone()),
-        function: "echo__echo".to_owned(),
-    }));
+    targets.push((
+        "pintle",
+        Target {
+            address: node.address,
+            path: "/mcp",
+            token: Some(node.token.clone()),
+            function: "echo__echo".to_owned(),
+        },
+    ));
     match mcp_proxy(options) {
         Some(program) => {
             let address = start_mcp_proxy(&program, scratch, bench, children).await?;
             targets.push(("mcp-proxy", target(address, "/", "echo/echo")));
         }
-        None => tracing::warn!("mcp-proxy is not compared: run scripts/bench-peers first, or name it with --mcp-proxy"),
+        None => tracing::warn!(
+            "mcp-proxy is not compared: run scripts/bench-peers first, or name it with --mcp-proxy"
+        ),
     }
     Ok(targets)
 }

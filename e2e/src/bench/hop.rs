@@ -103,7 +103,10 @@ async fn forward(hop: &Hop, body: &str) -> Option<String> {
     let (sender, receiver) = oneshot::channel();
     hop.waiting.lock().ok()?.insert(ours, sender);
     let params = message.params.map_or("{}", RawValue::get);
-    let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{ours},\"method\":\"{}\",\"params\":{params}}}\n", message.method?);
+    let line = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":{ours},\"method\":\"{}\",\"params\":{params}}}\n",
+        message.method?
+    );
     hop.lines.send(line).await.ok()?;
     let answer = receiver.await.ok()?;
     let answer: Envelope<'_> = serde_json::from_str(&answer).ok()?;

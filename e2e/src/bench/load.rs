@@ -87,7 +87,8 @@ impl Session {
 pub(crate) async fn run(target: &Target, sessions: usize, span: Duration) -> anyhow::Result<Vec<Duration>> {
     let mut tasks = Vec::new();
     for _ in 0..sessions {
-        let mut session = Session::open(target).await.with_context(|| format!("failed to reach {}", target.address))?;
+        let mut session =
+            Session::open(target).await.with_context(|| format!("failed to reach {}", target.address))?;
         tasks.push(tokio::spawn(async move {
             let mut times = Vec::new();
             let warm = Instant::now() + span / 10;

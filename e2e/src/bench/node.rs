@@ -29,7 +29,9 @@ pub(crate) type Listing = Arc<Vec<(String, String)>>;
 /// `functions` functions, of which the first says something else in each round.
 pub(crate) fn listing(functions: usize, round: usize) -> Listing {
     let text = |index: usize, round: usize| {
-        format!(r#"{{"description":"Function {index}, as of round {round}.","inputSchema":{{"type":"object"}}}}"#)
+        format!(
+            r#"{{"description":"Function {index}, as of round {round}.","inputSchema":{{"type":"object"}}}}"#
+        )
     };
     Arc::new((0..functions).map(|i| (format!("f{i}"), text(i, if i == 0 { round } else { 0 }))).collect())
 }
@@ -52,8 +54,11 @@ impl Identity {
         }
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read("node.pem")?).collect();
         let certificates = certificates.map_err(|error| anyhow::anyhow!("{error:?}"))?;
-        let key = PrivateKeyDer::from_pem_slice(&read("node.key")?).map_err(|error| anyhow::anyhow!("{error:?}"))?;
-        let mut tls = rustls::ClientConfig::builder().with_root_certificates(roots).with_client_auth_cert(certificates, key)?;
+        let key = PrivateKeyDer::from_pem_slice(&read("node.key")?)
+            .map_err(|error| anyhow::anyhow!("{error:?}"))?;
+        let mut tls = rustls::ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_client_auth_cert(certificates, key)?;
         tls.alpn_protocols = vec![b"h2".to_vec()];
         tls.resumption = rustls::client::Resumption::disabled();
         Ok(Arc::new(Self { address: joined.address, tls: Arc::new(tls) }))
@@ -123,7 +128,11 @@ struct Session {
 }
 
 impl Session {
-    async fn run(mut self, mut stream: tonic::Streaming<v1::ServerMessage>, mut listings: Option<watch::Receiver<Listing>>) -> Result<()> {
+    async fn run(
+        mut self,
+        mut stream: tonic::Streaming<v1::ServerMessage>,
+        mut listings: Option<watch::Receiver<Listing>>,
+    ) -> Result<()> {
         let mut beat = tokio::time::interval(std::time::Duration::from_secs(10));
         loop {
             tokio::select! {

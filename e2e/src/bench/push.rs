@@ -106,7 +106,8 @@ async fn settled(fleet: &Fleet, inbox: &mut mpsc::UnboundedReceiver<Acked>, node
         while inbox.try_recv().is_ok() {}
         let changed = fleet.get("/catalog").await?.to_string().contains("team.f0");
         let parts = fleet.get(&format!("/edges/{EDGE}/parts")).await?;
-        let number = |key: &str| parts.pointer(&format!("/trust/{key}")).and_then(Value::as_u64).unwrap_or_default();
+        let number =
+            |key: &str| parts.pointer(&format!("/trust/{key}")).and_then(Value::as_u64).unwrap_or_default();
         if changed && number("acknowledged") == nodes as u64 {
             return Ok(number("generation"));
         }
@@ -154,7 +155,9 @@ async fn acknowledgements(
     let mut times = Vec::with_capacity(nodes);
     while times.len() < nodes {
         let next = tokio::time::timeout(WAIT, inbox.recv()).await;
-        let Ok(Some(acked)) = next else { bail!("failed to have {nodes} nodes acknowledge: {} did", times.len()) };
+        let Ok(Some(acked)) = next else {
+            bail!("failed to have {nodes} nodes acknowledge: {} did", times.len())
+        };
         if acked.generation > generation {
             times.push(acked.at.saturating_duration_since(begin));
         }

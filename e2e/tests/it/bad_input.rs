@@ -53,7 +53,8 @@ async fn an_upload_that_lies_or_breaks_off_leaves_nothing_behind() {
     use futures::stream::{self, StreamExt as _};
 
     let fleet = Fleet::start(0).await.unwrap();
-    let folder = fleet.write_plugin("greeter", "1.0.0", &json!({"team": {"command": ["/bin/true"]}})).unwrap();
+    let folder =
+        fleet.write_plugin("greeter", "1.0.0", &json!({"team": {"command": ["/bin/true"]}})).unwrap();
     let bundle = fleet.folder().join("greeter.pintle");
     fleet
         .cli(&["plugin", "pack", &folder.to_string_lossy(), "--out", &bundle.to_string_lossy()])
@@ -122,10 +123,16 @@ async fn odd_listings_cost_only_their_odd_functions() {
     let other = HELLO.replace("hello.", "something else.");
     let broken = r#"{"name":"broken","description":"a","description":"b","inputSchema":{"type":"object"}}"#;
     let wave = r#"{"name":"wave","inputSchema":{"type":"object"}}"#;
-    twice.list(&[HELLO, &other, broken, wave, r#"{"name":"bad name","inputSchema":{"type":"object"}}"#]).unwrap();
+    twice
+        .list(&[HELLO, &other, broken, wave, r#"{"name":"bad name","inputSchema":{"type":"object"}}"#])
+        .unwrap();
     none.list(&[]).unwrap();
     let entries: Vec<String> = (0..10_000)
-        .map(|number| format!(r#"{{"name":"f{number}","description":"Number {number}.","inputSchema":{{"type":"object"}}}}"#))
+        .map(|number| {
+            format!(
+                r#"{{"name":"f{number}","description":"Number {number}.","inputSchema":{{"type":"object"}}}}"#
+            )
+        })
         .collect();
     many.tell(&json!({"entries": entries, "page": 1000})).unwrap();
     for (name, tool) in [("twice", &twice), ("none", &none), ("many", &many)] {
@@ -156,7 +163,8 @@ async fn wrong_tokens_and_addresses_are_told_apart() {
     std::fs::write(&wrong, "pat_0_0").unwrap();
     let wrong = wrong.to_string_lossy().into_owned();
     fails(&fleet, &["edge", "list", "--server", &people, "--token-file", &wrong], &["token"]).await;
-    fails(&fleet, &["node", "join", "pintle1.nonsense", "--node-data", "/dev/null/x"], &["join string"]).await;
+    fails(&fleet, &["node", "join", "pintle1.nonsense", "--node-data", "/dev/null/x"], &["join string"])
+        .await;
     fleet.kill_server().await.unwrap();
     let output = fleet.cli_output(&["edge", "list"]).await.unwrap();
     assert_eq!(output.status.code(), Some(5), "{}", String::from_utf8_lossy(&output.stderr));

@@ -54,7 +54,13 @@ async fn the_inspector_lists_and_calls() {
     let (fleet, _team) = stage().await;
     let inspect = |more: &[&str]| {
         let mut command = Command::new(node_js());
-        command.arg(npm(".bin/mcp-inspector")).args(["--cli", &fleet.mcp(0).url, "--transport", "http", "--header"]);
+        command.arg(npm(".bin/mcp-inspector")).args([
+            "--cli",
+            &fleet.mcp(0).url,
+            "--transport",
+            "http",
+            "--header",
+        ]);
         command.arg(format!("Authorization: Bearer {}", fleet.mcp(0).token)).args(more);
         command.env("HOME", fleet.folder());
         command

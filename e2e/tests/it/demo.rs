@@ -7,7 +7,13 @@ use tokio::process::Command;
 
 #[tokio::test]
 async fn the_demo_observes_every_step() {
-    let output = Command::new(pintle().unwrap()).arg("demo").stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
+    let output = Command::new(pintle().unwrap())
+        .arg("demo")
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     for told in [r"\u{E00", "endpoint moved", "pintle plugin approve-tools", "plugin.tools.approve"] {

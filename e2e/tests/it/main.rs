@@ -8,6 +8,7 @@ mod bad_input;
 mod changes;
 mod clients;
 mod demo;
+mod refusals;
 mod remote;
 mod restarts;
 mod servers;

@@ -4,7 +4,8 @@ use e2e::fleet::Fleet;
 use e2e::mutable::Mutable;
 use serde_json::json;
 
-const TODAY: &str = r#"{"name":"today","description":"Say today's weather.","inputSchema":{"type":"object"}}"#;
+const TODAY: &str =
+    r#"{"name":"today","description":"Say today's weather.","inputSchema":{"type":"object"}}"#;
 const HELLO: &str = r#"{"name":"hello","description":"Say hello.","inputSchema":{"type":"object"}}"#;
 
 // R3.62 R3.63 R3.64 R3.66 R3.68 R3.69
@@ -38,8 +39,10 @@ async fn a_remote_tool_that_moves_waits_while_the_other_tools_of_its_version_wor
     assert!(list.contains(&notice), "{list}");
 
     let output = fleet.cli_output(&["plugin", "approve-tools", "greeter"]).await.unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    let line = text.lines().find(|line| line.contains("approve-tools") && line.contains("--yes")).expect(&text);
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let line =
+        text.lines().find(|line| line.contains("approve-tools") && line.contains("--yes")).expect(&text);
     let words: Vec<&str> = line.split_whitespace().skip_while(|word| *word != "plugin").collect();
     fleet.cli(&words).await.unwrap();
     fleet.callable("wx.today", json!({})).await;
@@ -69,7 +72,11 @@ async fn another_path_on_the_same_origin_is_no_move() {
     fleet.install("greeter", "1.1.0", &json!({"wx": {"url": format!("{url}/v2")}})).await.unwrap();
     e2e::eventually("1.1.0 to serve", || async {
         let nodes = fleet.get("/plugins/greeter").await?.to_string();
-        if nodes.contains(r#""state":"serving","#) && nodes.contains("1.1.0") { Ok(()) } else { anyhow::bail!("{nodes}") }
+        if nodes.contains(r#""state":"serving","#) && nodes.contains("1.1.0") {
+            Ok(())
+        } else {
+            anyhow::bail!("{nodes}")
+        }
     })
     .await;
     fleet.callable("wx.today", json!({})).await;

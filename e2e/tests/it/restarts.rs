@@ -14,7 +14,8 @@ pub(crate) fn postgres_database() -> String {
     let cluster = std::env::var("PINTLE_TEST_POSTGRES")
         .expect("PINTLE_TEST_POSTGRES names a PostgreSQL cluster: run the tests with scripts/test");
     let name = format!("e2e_{}", uuid::Uuid::new_v4().simple());
-    let made = Command::new("psql").args([&cluster, "-qc", &format!("create database {name}")]).status().unwrap();
+    let made =
+        Command::new("psql").args([&cluster, "-qc", &format!("create database {name}")]).status().unwrap();
     assert!(made.success());
     let (base, _) = cluster.rsplit_once('/').unwrap();
     format!("{base}/{name}")
@@ -50,7 +51,8 @@ async fn what_was_acknowledged_survives_a_killed_server() {
     let mut fleet = Fleet::start(1).await.unwrap();
     let team = Mutable::new(fleet.folder(), "team");
     team.list(&[HELLO]).unwrap();
-    let folder = fleet.write_plugin("greeter", "1.0.0", &json!({"team": {"command": team.command()}})).unwrap();
+    let folder =
+        fleet.write_plugin("greeter", "1.0.0", &json!({"team": {"command": team.command()}})).unwrap();
     fleet.cli(&["plugin", "push", &folder.to_string_lossy()]).await.unwrap();
     fleet.kill_server().await.unwrap();
     fleet.start_server().await.unwrap();

@@ -6,7 +6,12 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 fn text(path: &std::path::Path) -> Value {
-    Value::String(path.canonicalize().unwrap_or_else(|_| panic!("{} is missing: scripts/test installs it", path.display())).to_string_lossy().into_owned())
+    Value::String(
+        path.canonicalize()
+            .unwrap_or_else(|_| panic!("{} is missing: scripts/test installs it", path.display()))
+            .to_string_lossy()
+            .into_owned(),
+    )
 }
 
 #[tokio::test]
@@ -46,7 +51,8 @@ async fn the_time_server_speaks_the_stateless_era_and_answers() {
     let tools = json!({"clock": {"command": [text(python().parent().unwrap()).as_str().unwrap().to_owned() + "/python", "-m", "mcp_server_time"]}});
     fleet.install("clock", "1.0.0", &tools).await.unwrap();
     fleet.callable("clock.get_current_time", json!({"timezone": "Europe/Berlin"})).await;
-    let time = fleet.mcp(0).call("clock__get_current_time", json!({"timezone": "Europe/Berlin"})).await.unwrap();
+    let time =
+        fleet.mcp(0).call("clock__get_current_time", json!({"timezone": "Europe/Berlin"})).await.unwrap();
     assert!(time.text.contains("Europe/Berlin") && !time.is_error, "{time:?}");
 }
 
@@ -58,7 +64,10 @@ async fn a_fastmcp_server_over_http_lists_and_calls_through_a_node() {
     command.arg(here().join("fixtures/fastmcp_server.py")).arg(port.to_string());
     let _process = Process::start(command, &fleet.folder().join("fastmcp.log")).unwrap();
     e2e::eventually("FastMCP to listen", || tokio::net::TcpStream::connect(("127.0.0.1", port))).await;
-    fleet.install("weather", "1.0.0", &json!({"wx": {"url": format!("http://127.0.0.1:{port}/mcp")}})).await.unwrap();
+    fleet
+        .install("weather", "1.0.0", &json!({"wx": {"url": format!("http://127.0.0.1:{port}/mcp")}}))
+        .await
+        .unwrap();
     fleet.callable("wx.add", json!({"a": 1, "b": 2})).await;
     let sum = fleet.mcp(0).call("wx__add", json!({"a": 1, "b": 2})).await.unwrap();
     assert_eq!(sum.text, "3");

@@ -16,6 +16,9 @@ use super::{Effect, Outcome, Output, Session};
 /// connects next, since reports are kept until acknowledged.
 const UNDER_WAY_MAX: usize = 1_000;
 
+/// Most functions in all of them together: a hundred of the largest tools, some 100 MB.
+const FUNCTIONS_UNDER_WAY_MAX: usize = 1_000_000;
+
 /// When a report that waits for a text is tried again: another node may have sent it meanwhile, or
 /// this one is asked next.
 const RETRY_MS: u64 = 2_000;
@@ -41,6 +44,11 @@ impl Reports {
         self.0.values().filter_map(|under_way| under_way.retry).min()
     }
 
+    fn is_full(&self, more: usize) -> bool {
+        let functions = self.0.values().map(|under_way| under_way.report.functions.len());
+        functions.sum::<usize>() + more > FUNCTIONS_UNDER_WAY_MAX
+    }
+
     fn due(&mut self, is_due: impl Fn(u64) -> bool) -> Vec<Arc<Report>> {
         let waiting = self.0.values_mut().filter(|under_way| under_way.retry.is_some_and(&is_due));
         waiting
@@ -62,6 +70,7 @@ impl Session {
         let key = key(&report);
         match self.reports.0.get(&key) {
             Some(under_way) if under_way.report.sequence >= report.sequence => return,
+            _ if self.reports.is_full(report.functions.len()) => return,
             None if self.reports.0.len() >= UNDER_WAY_MAX => return,
             Some(_) | None => {}
         }

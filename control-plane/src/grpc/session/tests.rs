@@ -429,7 +429,14 @@ fn bodies_that_are_needed_come_from_memory_and_texts_from_the_database() {
     assert_eq!(stream.take(Input::Texts(vec![Bytes::from_static(b"{}")])), ["bodies 2"], "one answer");
     assert_eq!(stream.take(Input::Texts(Vec::new())), ["bodies 0"], "nothing is an answer too");
     let big = Bytes::from(vec![b' '; 5 * 1024 * 1024]);
-    assert_eq!(stream.take(Input::Texts(vec![big.clone(), big])), ["bodies 1", "bodies 1"]);
+    // The node asks for the rest when these came; sent unasked it would come twice.
+    assert_eq!(stream.take(Input::Texts(vec![big.clone(), big])), ["bodies 1"]);
+    assert_eq!(
+        stream.take(Input::Said(NodeSaid::Need(vec![known; 100]))),
+        ["bodies 1"],
+        "named a hundred times"
+    );
+    assert_eq!(stream.take(Input::Said(NodeSaid::Need(vec![text; 100]))), ["texts 1"]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::operation::join::{JoinInput, join};
 use crate::operation::load_part::{load_part, positions};
 use crate::operation::note_node::{note_hello, note_last_seen, note_status};
 use crate::operation::testing::{Fleet, TEAM, code, edge, version};
+use crate::operation::unassign::unassign;
 use crate::store::testing::on_both;
 
 fn input(token: &IssuedJoinToken, key: &str, name: &str) -> JoinInput {
@@ -29,6 +30,11 @@ fn a_join_token_that_is_wrong_over_used_up_or_revoked_admits_nobody() {
         let store = &fleet.store;
         let token = issue_join_token(store, &fleet.by(), &edge(), 1, 60_000).await.unwrap();
         let now = fleet.by().now;
+        // While somebody else writes, too: no secret, no place in that queue.
+        let writing = store.begin_write().await.unwrap();
+        let stranger = JoinInput { secret: "x".to_owned(), ..input(&token, "k", "node-1") };
+        assert_eq!(code(join(store, now, &stranger).await), "join_refused");
+        drop(writing);
         let wrong = JoinInput { secret: "x".to_owned(), ..input(&token, "k", "node-1") };
         assert_eq!(code(join(store, now, &wrong).await), "join_refused");
         let unknown = JoinInput { token_id: "x".to_owned(), ..input(&token, "k", "node-1") };
@@ -70,8 +76,9 @@ fn a_node_that_says_it_runs_a_version_keeps_that_version_in_its_edges_trust() {
     on_both(|bench| async move {
         let fleet = Fleet::new(bench).await;
         let node = fleet.node(&edge(), "node-1").await;
-        fleet.push(TEAM).await.unwrap();
+        fleet.install(TEAM, "team@1.0.0").await;
         let team = version("team@1.0.0");
+        unassign(&fleet.store, &fleet.by(), &edge(), &team.plugin).await.unwrap();
         let before = fleet.trust(&edge()).await;
         assert!(!before.1.versions.contains_key(&team));
         let said = [team.clone(), version("never@1.0.0")];

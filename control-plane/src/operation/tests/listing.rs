@@ -28,9 +28,10 @@ fn the_first_complete_listing_becomes_the_snapshot_of_the_fleet() {
         assert_eq!(team.functions["hello"].hash, hash("a"));
         assert_eq!(after.generation, before.generation + 1);
         assert_eq!(fleet.events(events).await, ["plugin.tools.snapshot"]);
-        let wanted = [hash("a").digest(), hash("c").digest()];
-        let texts = listing_texts(&fleet.store, &edge(), &wanted).await.unwrap();
-        assert_eq!(texts, [(hash("a").digest(), canonical("a"))]);
+        let wanted = [hash("c").digest(), hash("a").digest(), hash("b").digest()];
+        let texts = listing_texts(&fleet.store, &wanted, 1).await.unwrap();
+        assert_eq!(texts, [(hash("a").digest(), canonical("a"))], "no more than was to be read");
+        assert_eq!(listing_texts(&fleet.store, &wanted, 1_000).await.unwrap().len(), 2);
     });
 }
 
@@ -96,8 +97,10 @@ fn a_text_that_is_false_is_refused_and_audited_with_the_node() {
         let hidden = "{\"description\":\"a\u{200b}\"}".to_owned();
         let wanted = [hash("a"), ListingHash::of_canonical(&hidden)];
         let sent = [canonical("b"), hidden];
-        let missing = store_texts(&fleet.store, fleet.by().now, &name, &wanted, &sent).await.unwrap();
-        assert_eq!(missing, wanted);
+        for text in sent {
+            let missing = store_texts(&fleet.store, fleet.by().now, &name, &wanted, &[text]).await.unwrap();
+            assert!(missing.len() == 2 && wanted.iter().all(|hash| missing.contains(hash)));
+        }
         assert_eq!(fleet.events(events).await, ["plugin.listing.false"; 2]);
     });
 }
