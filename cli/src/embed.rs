@@ -194,3 +194,28 @@ impl Endpoint {
         Failure::failed(format!("failed to {}", chain.join(": "))).into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Running;
+
+    #[test]
+    fn an_endpoint_is_the_named_one_or_the_folders_or_that_of_what_runs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = Place::new(Some(folder.path())).expect("a place");
+        let node = folder.path().join("edge-7");
+        std::fs::create_dir(&node).expect("made");
+        std::fs::write(node.join(MCP_TOKEN), "t".repeat(64)).expect("written");
+        let mut flags = NodeFlags { endpoint: None, node_data: Some(node.clone()) };
+        assert_eq!(Endpoint::find(&flags, &place).expect_err("nothing runs").exit, Exit::Unreachable);
+        let url = |port: u16| format!("http://127.0.0.1:{port}/mcp");
+        let running = Running { people: url(1), node: url(2), mcp: Some(url(3)), pid: 7 };
+        place.note_running(&running).expect("written");
+        assert_eq!(Endpoint::find(&flags, &place).expect("found").url, url(3));
+        std::fs::write(node.join(MCP_URL), url(4) + "\n").expect("written");
+        assert_eq!(Endpoint::find(&flags, &place).expect("found").url, url(4));
+        flags.endpoint = Some(url(5));
+        assert_eq!(Endpoint::find(&flags, &place).expect("found").url, url(5));
+    }
+}

@@ -1,4 +1,4 @@
-//! `pintle node logs` on folders as a node leaves them, and the endpoint that a node's folder names.
+//! `pintle node logs` on folders as a node leaves them.
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -96,24 +96,4 @@ fn following_goes_on_through_a_log_put_aside_and_sees_new_tools() {
     assert_eq!(next(), format!("weather@2.0.0/wx: {}", at(5, "five")));
     child.kill().unwrap();
     child.wait().unwrap();
-}
-
-#[test]
-fn a_nodes_folder_names_its_endpoint() {
-    let folder = tempfile::tempdir().unwrap();
-    let node = folder.path().join("edge-7");
-    fs::create_dir(&node).unwrap();
-    fs::write(node.join("mcp.token"), "t".repeat(64)).unwrap();
-    let up = r#"{"people":"http://127.0.0.1:1","node":"127.0.0.1:2","mcp":"http://127.0.0.1:3/mcp","pid":7}"#;
-    fs::write(folder.path().join("up.json"), up).unwrap();
-    let call = |args: &[&str]| {
-        let output =
-            pintle(folder.path()).args(["call", "team.hello", "--node-data"]).arg(&node).args(args).output();
-        text(&output.unwrap().stderr)
-    };
-    assert!(call(&[]).contains("http://127.0.0.1:3/mcp"));
-    fs::write(node.join("mcp.url"), "http://127.0.0.1:4/mcp\n").unwrap();
-    assert!(call(&[]).contains("http://127.0.0.1:4/mcp"));
-    let named = call(&["--endpoint", "http://127.0.0.1:5/mcp"]);
-    assert!(named.contains("http://127.0.0.1:5/mcp"), "{named}");
 }

@@ -83,3 +83,41 @@ async fn a_tool_that_crashes_is_started_and_listed_again_before_it_is_called() {
     .await;
     team.observe(&[HELLO.to_owned()].into()).unwrap();
 }
+
+// Case C30.
+#[tokio::test]
+async fn a_killed_node_takes_its_tools_along_with_daemons_that_ignore_term() {
+    let mut fleet = Fleet::start(1).await.unwrap();
+    let team = Mutable::new(fleet.folder(), "team");
+    team.list(&[HELLO]).unwrap();
+    let (launcher, daemon) = (fleet.folder().join("launch.sh"), fleet.folder().join("daemon"));
+    let script = format!(
+        "(trap '' TERM; exec setsid sleep 600) </dev/null >/dev/null 2>&1 &\necho $! > '{}'\nexec \"$@\"\n",
+        daemon.display()
+    );
+    std::fs::write(&launcher, script).unwrap();
+    let mut command = vec!["bash".to_owned(), launcher.to_string_lossy().into_owned()];
+    command.extend(team.command());
+    fleet.install("greeter", "1.0.0", &json!({"team": {"command": command}})).await.unwrap();
+    fleet.callable("team.hello", json!({})).await;
+    let log = std::fs::read_to_string(fleet.folder().join("team.log.jsonl")).unwrap();
+    let last: serde_json::Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    let daemon: u64 = std::fs::read_to_string(daemon).unwrap().trim().parse().unwrap();
+    let pids = [last["pid"].as_u64().unwrap(), daemon];
+    let runs = |pid: &u64| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
+    };
+    assert!(pids.iter().all(runs), "{pids:?}");
+    fleet.kill_node(0).await.unwrap();
+    eventually("their end", || async {
+        if pids.iter().any(runs) { anyhow::bail!("they run: {pids:?}") } else { Ok(()) }
+    })
+    .await;
+    // A folder that names a node names its endpoint and its tools' words.
+    let data = fleet.folder().join(&fleet.nodes()[0].name).to_string_lossy().into_owned();
+    fleet.restart_node(0).await.unwrap();
+    fleet.callable("team.hello", json!({})).await;
+    fleet.cli(&["call", "team.hello", "--node-data", &data]).await.unwrap();
+    fleet.cli(&["node", "logs", "team", "--node-data", &data]).await.unwrap();
+}

@@ -27,9 +27,8 @@ impl Tree {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.main => self.status = Some(status),
-                Ok(Some(_)) => {}
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => return true,
-                Err(rustix::io::Errno::INTR) => {}
                 Err(_) => return false,
             }
         }

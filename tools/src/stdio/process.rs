@@ -54,16 +54,13 @@ pub(super) async fn spawn(spec: &CommandSpec) -> Result<Spawned, StartError> {
     let (name, arguments) = spec.command.split_first().ok_or(StartError::EmptyCommand)?;
     let program = find(name, spec)?;
     let failed = |source| StartError::Spawn { program: name.as_str().into(), source };
-    let (mut command, door) = match &spec.shim {
-        Some(shim) => {
-            let door = Door::open().map_err(failed)?;
-            (through(shim, &door, &program, spec.process), Some(door))
-        }
-        None => {
-            let mut command = Command::new(&program);
-            command.process_group(0).kill_on_drop(true);
-            (command, None)
-        }
+    let (mut command, door) = if let Some(shim) = &spec.shim {
+        let door = Door::open().map_err(failed)?;
+        (through(shim, &door, &program, spec.process), Some(door))
+    } else {
+        let mut command = Command::new(&program);
+        command.process_group(0).kill_on_drop(true);
+        (command, None)
     };
     command
         .args(arguments)
