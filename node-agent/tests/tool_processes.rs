@@ -186,6 +186,23 @@ async fn a_tool_that_ends_by_itself_leaves_nothing_and_says_how() {
     assert!(tool.process().is_none());
 }
 
+/// Case C30.
+#[tokio::test]
+async fn what_a_running_tool_leaves_behind_stays_no_zombie() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = stubborn(folder.path());
+    spec.command[2].insert_str(0, "for _ in {1..100}; do (true &); done; ");
+    let (tool, _events) = start(spec).await.unwrap();
+    let shim = stat(u64::from(tool.process().unwrap().pid)).unwrap()[1].clone();
+    let zombies = || {
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        let stats = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+        stats.filter(|stat| stat.contains(&format!(") Z {shim} "))).count()
+    };
+    until("none is left", || zombies() == 0).await;
+    tool.stop().await;
+}
+
 #[tokio::test]
 async fn the_exit_code_and_the_last_words_of_a_tool_come_through() {
     let folder = tempfile::tempdir().unwrap();

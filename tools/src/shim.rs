@@ -32,8 +32,17 @@ use tree::Tree;
 /// (`-` for none), the tool's program and its arguments.
 pub(crate) const MARKER: &str = "--pintle-tool-shim";
 
+/// What the agent says over the lease: send TERM to the tool's group.
+pub(crate) const TERM: [u8; 1] = *b"t";
+/// What the agent says over the lease: kill all of it, now.
+pub(crate) const KILL: [u8; 1] = *b"k";
+
 /// From TERM to KILL when the agent is gone: nobody reads what a tool flushes then, so it is short.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How long an agent waits for the end of what cannot be killed (programs of another user); one that is
+/// gone does not wait.
+const WAIT: Duration = Duration::from_secs(4);
 
 /// Whether this process's main asked [`is_shim`], and its program therefore can be a shim.
 static ASKED: AtomicBool = AtomicBool::new(false);
@@ -129,46 +138,49 @@ async fn keep(order: Order) -> io::Result<u8> {
         tree.end(&mut told.child).await;
         return Err(error);
     }
-    until_the_end(&mut tree, &mut told, &mut lease).await;
-    tree.end(&mut told.child).await;
+    match until_the_end(&mut tree, &mut told, &mut lease).await {
+        Agent::Waits => _ = tokio::time::timeout(WAIT, tree.end(&mut told.child)).await,
+        Agent::Gone => tree.end(&mut told.child).await,
+    }
     let (word, code) = tree.status();
     lease.write_all(word.as_bytes()).await.ok();
     Ok(code)
 }
 
+/// Who is on the other side when it comes to the end.
+enum Agent {
+    Waits,
+    Gone,
+}
+
 /// Waits for the tool's own end, or for word that it is to end now.
-async fn until_the_end(tree: &mut Tree, told: &mut Told, lease: &mut UnixStream) {
+async fn until_the_end(tree: &mut Tree, told: &mut Told, lease: &mut UnixStream) -> Agent {
     let mut word = [0; 1];
     loop {
-        let goes_on = tokio::select! {
+        let ends = tokio::select! {
             _ = told.child.recv() => {
                 tree.reap();
                 if tree.has_ended() {
-                    return;
+                    return Agent::Waits;
                 }
                 continue;
             }
             got = lease.read(&mut word) => match (got, word) {
-                (Ok(1), TERM) => true,
-                (Ok(1), KILL) => return,
-                _ => false,
+                (Ok(1), TERM) => None,
+                (Ok(1), KILL) => return Agent::Waits,
+                _ => Some(Agent::Gone),
             },
-            _ = told.terminate.recv() => false,
-            _ = told.interrupt.recv() => false,
-            _ = told.hangup.recv() => false,
+            _ = told.terminate.recv() => Some(Agent::Waits),
+            _ = told.interrupt.recv() => Some(Agent::Waits),
+            _ = told.hangup.recv() => Some(Agent::Waits),
         };
         tree.signal(Signal::TERM);
-        if !goes_on {
+        if let Some(agent) = ends {
             tokio::time::timeout(GRACE, tree.empty(&mut told.child)).await.ok();
-            return;
+            return agent;
         }
     }
 }
-
-/// What the agent says over the lease: send TERM to the tool's group.
-pub(crate) const TERM: [u8; 1] = *b"t";
-/// What the agent says over the lease: kill all of it, now.
-pub(crate) const KILL: [u8; 1] = *b"k";
 
 /// The tool inherits the limits; this process needs next to nothing.
 fn limit(limits: ProcessLimits) {

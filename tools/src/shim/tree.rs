@@ -5,8 +5,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait};
 use tokio::signal::unix::Signal as Signals;
 
-/// Between two looks for what is left: a child that is handed over to this process makes no signal.
-const LOOK: Duration = Duration::from_millis(10);
+/// Between two looks for what is left, doubled from the first to the second: a child that is handed over
+/// to this process makes no signal, and one that cannot be killed must not cost a processor.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
 
 pub(super) struct Tree {
     main: Pid,
@@ -54,11 +55,13 @@ impl Tree {
     /// no other process is ever hit. What they leave behind becomes a child and comes next.
     pub(super) async fn end(&mut self, child: &mut Signals) {
         self.signal(Signal::KILL);
+        let mut look = LOOKS.0;
         while self.reap() {
             for pid in children() {
                 kill_process(pid, Signal::KILL).ok();
             }
-            tokio::time::timeout(LOOK, child.recv()).await.ok();
+            tokio::time::timeout(look, child.recv()).await.ok();
+            look = (look * 2).min(LOOKS.1);
         }
     }
 
