@@ -7,7 +7,7 @@ use super::view::{
 };
 use super::*;
 use crate::id::{EdgeName, PluginName};
-use crate::plugin_set::{FunctionTrust, Kind, OriginTrust, Policy, ToolTrust, Trust, VersionTrust};
+use crate::plugin_set::{FunctionTrust, Kind, OriginTrust, Policy, ToolTrust, Trust};
 use crate::time::Timestamp;
 
 const NOW_MS: u64 = 1_000_000;

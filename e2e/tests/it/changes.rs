@@ -208,7 +208,7 @@ async fn the_command_shows_the_difference_asks_and_approves_on_every_node() {
 
     let line = text
         .lines()
-        .find(|line| line.contains("pintle plugin approve-tools") && line.contains("--yes"))
+        .find(|line| line.contains("plugin approve-tools") && line.contains("--yes"))
         .unwrap();
     let words: Vec<&str> = line.split_whitespace().skip_while(|word| *word != "plugin").collect();
     fleet.cli(&words).await.unwrap();

@@ -54,7 +54,7 @@ async fn a_stopped_tool_ends_politely_and_says_nothing() {
         tool.stop().await;
     });
     assert!(matches!(waiting, Err(Error::Stopped)));
-    assert!(group(pid).is_empty());
+    until("the group is gone", || group(pid).is_empty()).await;
     tool.stop().await;
     assert!(stage.event_now().is_none());
 }
@@ -68,7 +68,7 @@ async fn a_tool_that_closes_its_output_is_ended() {
     let pid = u64::from(tool.process().unwrap().pid);
     assert!(matches!(call(&tool, "echo", "{}").await, Err(Error::Gone { .. })));
     assert!(matches!(stage.event().await, ToolEvent::Exited { .. }));
-    assert!(group(pid).is_empty());
+    until("the group is gone", || group(pid).is_empty()).await;
 }
 
 const CLOSES_OUTPUT: &str = r#"
