@@ -110,7 +110,9 @@ impl Mutable {
                 match newest.get(&(pid, name.clone())) {
                     Some(raw) if approved.contains(raw) => {}
                     other => {
-                        return Err(format!("{name} was called while its server last listed it as {other:?}"));
+                        return Err(format!(
+                            "{name} was called while its server last listed it as {other:?}"
+                        ));
                     }
                 }
             }

@@ -206,10 +206,8 @@ async fn the_command_shows_the_difference_asks_and_approves_on_every_node() {
     assert!(text.contains(r"\u{E0053}\u{E0054}") && text.contains("--yes"), "{text}");
     fleet.refused("team.hello", "drifted").await;
 
-    let line = text
-        .lines()
-        .find(|line| line.contains("plugin approve-tools") && line.contains("--yes"))
-        .unwrap();
+    let line =
+        text.lines().find(|line| line.contains("plugin approve-tools") && line.contains("--yes")).unwrap();
     let words: Vec<&str> = line.split_whitespace().skip_while(|word| *word != "plugin").collect();
     fleet.cli(&words).await.unwrap();
     fleet.callable("team.hello", json!({})).await;
