@@ -3,7 +3,7 @@
 //! Only what a manifest needs: text, lists and maps. Anchors, aliases, merge keys and tags are
 //! refused, since they let a short file stand for a huge one or hide what a tool starts.
 
-use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle};
+use granit_parser::{Event, Parser, ScalarStyle};
 
 use super::fault::{Faults, shown};
 
