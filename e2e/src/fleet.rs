@@ -38,7 +38,7 @@ pub struct Node {
 pub const EDGE: &str = "eu-1";
 
 impl Fleet {
-    /// A control plane on SQLite and this many nodes, named node-1 and so on.
+    /// A control plane on `SQLite` and this many nodes, named node-1 and so on.
     ///
     /// # Errors
     /// Something does not start.
@@ -283,7 +283,10 @@ impl Fleet {
         for node in &self.nodes {
             eventually(&format!("{function} to be callable on {}", node.name), || async {
                 let outcome = node.mcp.call(function, arguments.clone()).await?;
-                if outcome.refusal.is_some() { bail!("{outcome:?}") } else { Ok(()) }
+                if outcome.refusal.is_some() {
+                    bail!("{outcome:?}")
+                }
+                Ok(())
             })
             .await;
         }

@@ -24,12 +24,12 @@ fn tool(text: &str) -> ToolId {
     ToolId::parse(text).unwrap()
 }
 
-fn listing(complete: bool, functions: &[(&str, &str)]) -> Option<Arc<ToolListing>> {
+fn listing(complete: bool, functions: &[(&str, &str)]) -> Arc<ToolListing> {
     let functions = functions
         .iter()
         .map(|(name, text)| ((*name).into(), Shown { hash: hash(text), not_shown: None }))
         .collect();
-    Some(Arc::new(ToolListing { asked_at_ms: NOW_MS, complete, incomplete: None, functions }))
+    Arc::new(ToolListing { asked_at_ms: NOW_MS, complete, incomplete: None, functions })
 }
 
 fn command(functions: &[(&str, &str)]) -> ToolView {
@@ -37,7 +37,7 @@ fn command(functions: &[(&str, &str)]) -> ToolView {
         kind: Kind::Command,
         origin: None,
         run: RunState::Running,
-        listing: listing(true, functions),
+        listing: Some(listing(true, functions)),
         relisting: None,
         relist_failed: None,
     }
@@ -160,7 +160,7 @@ fn after_a_notice_that_the_list_changed_a_call_waits_for_the_new_list() {
 #[test]
 fn an_incomplete_list_counts_for_what_it_showed_and_for_nothing_else() {
     let mut view = command(&[]);
-    view.listing = listing(false, &[("same", "1"), ("other", "2")]);
+    view.listing = Some(listing(false, &[("same", "1"), ("other", "2")]));
     let approved = snapshot(&[("same", "1"), ("other", "1"), ("unseen", "1")]);
     let node = Node::new().serving("team@1.0.0", "team", view, approved);
     assert_eq!(node.code("team.same"), "permitted");
@@ -315,7 +315,7 @@ proptest! {
         let shown_ref = borrow(Box::leak(shown_pairs.into_boxed_slice()));
         let approved_ref = borrow(Box::leak(approved_pairs.into_boxed_slice()));
         let mut view = command(&shown_ref);
-        view.listing = listing(complete, &shown_ref);
+        view.listing = Some(listing(complete, &shown_ref));
         let node = Node::new().serving("team@1.0.0", "team", view, snapshot(&approved_ref));
         let names: BTreeSet<&String> = shown.keys().chain(approved.keys()).collect();
         for name in names {

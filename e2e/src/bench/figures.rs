@@ -50,13 +50,12 @@ pub(crate) fn processor_time(pid: u32) -> Option<Duration> {
 
 /// Prints a line to standard output.
 #[expect(clippy::print_stdout, reason = "it is what the command is for")]
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print(text: &str) {
     println!("{text}");
-    Ok(())
 }
 
 /// Prints rows of JSON objects as an aligned table.
-pub(crate) fn print_table(columns: &[&str], rows: &[serde_json::Value]) -> anyhow::Result<()> {
+pub(crate) fn print_table(columns: &[&str], rows: &[serde_json::Value]) {
     let cell = |row: &serde_json::Value, column: &str| match row.get(column) {
         Some(serde_json::Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
@@ -69,7 +68,6 @@ pub(crate) fn print_table(columns: &[&str], rows: &[serde_json::Value]) -> anyho
         .collect();
     for line in lines {
         let cells = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
-        print(cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        print(cells.collect::<Vec<_>>().join("  ").trim_end());
     }
-    Ok(())
 }

@@ -95,14 +95,13 @@ async fn start_all(
             function: "echo__echo".to_owned(),
         },
     ));
-    match mcp_proxy(options) {
-        Some(program) => {
-            let address = start_mcp_proxy(&program, scratch, bench, children).await?;
-            targets.push(("mcp-proxy", target(address, "/", "echo/echo")));
-        }
-        None => tracing::warn!(
+    if let Some(program) = mcp_proxy(options) {
+        let address = start_mcp_proxy(&program, scratch, bench, children).await?;
+        targets.push(("mcp-proxy", target(address, "/", "echo/echo")));
+    } else {
+        tracing::warn!(
             "mcp-proxy is not compared: run scripts/bench-peers first, or name it with --mcp-proxy"
-        ),
+        );
     }
     Ok(targets)
 }
@@ -193,8 +192,10 @@ fn report(options: &Options, measured: &[Measured], json: bool) -> anyhow::Resul
         .collect();
     let result = serde_json::json!({ "benchmark": "gateway", "machine": machine(), "rows": rows });
     if json {
-        return super::figures::print(&serde_json::to_string_pretty(&result)?);
+        super::figures::print(&serde_json::to_string_pretty(&result)?);
+        return Ok(());
     }
     let columns = ["path", "sessions", "calls_per_s", "p50_us", "p99_us", "added_p50_us", "added_p99_us"];
-    super::figures::print_table(&columns, &rows)
+    super::figures::print_table(&columns, &rows);
+    Ok(())
 }

@@ -31,7 +31,7 @@ pub(crate) struct Options {
 const AT_ONCE: usize = 32;
 
 /// Longest wait for all nodes.
-const WAIT: Duration = Duration::from_secs(120);
+const WAIT: Duration = Duration::from_mins(2);
 
 struct Round {
     times: Vec<Duration>,
@@ -191,7 +191,8 @@ fn report(options: &Options, rounds: &[Round], facts: &Value, json: bool) -> Res
         "server_memory_kib_per_node": per_node, "facts": facts, "rows": rows,
     });
     if json {
-        return super::figures::print(&serde_json::to_string_pretty(&result)?);
+        super::figures::print(&serde_json::to_string_pretty(&result)?);
+        return Ok(());
     }
     super::figures::print(&format!(
         "{} nodes, {} functions; joined in {:.1} s, connected in {:.1} s; server memory {per_node} KiB per node",
@@ -199,6 +200,10 @@ fn report(options: &Options, rounds: &[Round], facts: &Value, json: bool) -> Res
         options.functions,
         facts["joined_s"].as_f64().unwrap_or_default(),
         facts["connected_s"].as_f64().unwrap_or_default(),
-    ))?;
-    super::figures::print_table(&["approval", "p50_ms", "p99_ms", "last_ms", "server_cpu_us_per_node"], &rows)
+    ));
+    super::figures::print_table(
+        &["approval", "p50_ms", "p99_ms", "last_ms", "server_cpu_us_per_node"],
+        &rows,
+    );
+    Ok(())
 }

@@ -111,7 +111,10 @@ async fn a_killed_node_takes_its_tools_along_with_daemons_that_ignore_term() {
     assert!(pids.iter().all(runs), "{pids:?}");
     fleet.kill_node(0).await.unwrap();
     eventually("their end", || async {
-        if pids.iter().any(runs) { anyhow::bail!("they run: {pids:?}") } else { Ok(()) }
+        if pids.iter().any(runs) {
+            anyhow::bail!("they run: {pids:?}")
+        }
+        Ok(())
     })
     .await;
     // A folder that names a node names its endpoint and its tools' words.

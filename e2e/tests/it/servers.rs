@@ -1,4 +1,4 @@
-//! Real tool servers, from npm and PyPI, as tools of a node.
+//! Real tool servers, from npm and `PyPI`, as tools of a node.
 
 use e2e::fleet::Fleet;
 use e2e::process::{Process, here, node_js, npm, python};
