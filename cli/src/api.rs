@@ -275,6 +275,21 @@ pub(crate) struct Edge {
     /// What is installed on it.
     #[serde(default)]
     pub assignments: Vec<Assignment>,
+    /// What some of its nodes try.
+    #[serde(default)]
+    pub candidates: Vec<Candidate>,
+}
+
+/// A version that some nodes of an edge try.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Candidate {
+    /// The plugin.
+    pub plugin: String,
+    /// The version.
+    pub version: String,
+    /// The nodes.
+    #[serde(default)]
+    pub nodes: Vec<String>,
 }
 
 /// A version on an edge.
@@ -311,6 +326,9 @@ pub(crate) struct Node {
     /// What keeps it from doing what it should.
     #[serde(default)]
     pub problems: Vec<String>,
+    /// What it tries beside the installed version.
+    #[serde(default)]
+    pub grants: Vec<Assignment>,
 }
 
 /// A version as its node says that it stands.

@@ -65,13 +65,13 @@ pub(crate) enum Command {
     /// Lists, checks, packs and pushes plugins; approves what their tools changed
     #[command(subcommand)]
     Plugin(verb::plugin::Command),
-    /// Makes a version the installed one of an edge
+    /// Makes a version the installed one of an edge, or has some of its nodes try it
     Assign(verb::assign::Args),
-    /// Takes a plugin from an edge
+    /// Takes a plugin, or its candidate, from an edge
     Unassign(verb::unassign::Args),
     /// Every function that the fleet knows, with its state
     Catalog(verb::catalog::Args),
-    /// Join tokens, joining, running a node, the list of nodes
+    /// Join tokens, joining, running a node, the list of nodes, one node
     #[command(subcommand)]
     Node(verb::node::Command),
     /// The named groups of nodes that share a plugin set

@@ -9,6 +9,7 @@ mod answer;
 mod approvals;
 mod assignments;
 mod audit;
+mod candidates;
 mod catalog;
 mod changes;
 mod edges;
@@ -169,6 +170,8 @@ pub(crate) fn routes() -> Vec<Route> {
         route(read, "/edges/{edge}/parts", View, edges::parts),
         route(put, "/edges/{edge}/assignments/{plugin}", Assign, assignments::set),
         route(delete, "/edges/{edge}/assignments/{plugin}", Assign, assignments::unset),
+        route(put, "/edges/{edge}/candidates/{plugin}", Assign, candidates::set),
+        route(delete, "/edges/{edge}/candidates/{plugin}", Assign, candidates::unset),
         route(read, "/nodes", View, nodes::list),
         route(read, "/nodes/{node}", View, nodes::show),
         route(read, "/join-tokens", AdmitNodes, join_tokens::list),

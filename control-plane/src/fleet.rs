@@ -6,6 +6,7 @@
 //! but "last seen", in batches.
 
 mod greeting;
+mod look;
 mod part;
 mod presence;
 #[cfg(test)]
@@ -18,7 +19,7 @@ mod wants;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,7 +27,6 @@ use domain::digest::ListingHash;
 use domain::id::{EdgeName, NodeId};
 use domain::plugin_set::{Part, Position, Scope};
 use domain::time::Timestamp;
-use futures::StreamExt as _;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 pub use part::{EncodedPart, FRESH_MS};
 pub use presence::{Acknowledged, Edge, EdgeSet, Farewell, Own, Presence, Registration, Signal};
 
-use crate::operation::{self, load_part};
+use crate::operation;
 use crate::pki::{self, HeadSigner};
 use crate::store::{NodeRecord, Store};
 use greeting::Noted;
@@ -43,10 +43,9 @@ use wants::Wants;
 /// How often the fan-out looks when nothing wakes it: a lost wake costs a node no more than this.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Each how many looks the grants of all nodes are compared too. Nothing but joining raises them
-/// while there are no rollouts, and reading a head for each node costs what reading the edges' does
-/// not.
-const GRANTS_EACH: u32 = 10;
+/// Each how many looks everything is compared: heads of all nodes too, which costs what reading the
+/// edges' does not. It must find nothing (30-nodes, 3).
+const ALL_EACH: u32 = 60;
 
 /// How often "last seen" is written: what `node list` shows may be this old after a crash.
 const FLUSH_EVERY: Duration = Duration::from_secs(30);
@@ -120,7 +119,14 @@ struct Inner {
     size: AtomicU64,
     /// What each node said of itself last, once it is on record.
     noted: Mutex<HashMap<NodeId, Noted>>,
+    /// How far each edge's nodes were looked at.
+    grants_seen: Mutex<BTreeMap<EdgeName, Position>>,
+    /// What only the full compare found.
+    missed: AtomicU64,
 }
+
+/// Where a part of a scope stands in the database.
+type Standing = (Scope, Part, Position);
 
 /// What is kept of a node between its connections, so that one that is current is answered from
 /// memory.
@@ -145,6 +151,8 @@ impl Fleet {
             turns: Semaphore::new(TURNS_MAX),
             size: AtomicU64::new(0),
             noted: Mutex::default(),
+            grants_seen: Mutex::default(),
+            missed: AtomicU64::new(0),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -170,93 +178,11 @@ impl Fleet {
                     continue;
                 }
             }
-            let grants_too = pass.is_multiple_of(GRANTS_EACH);
-            if let Err(error) = self.look(grants_too).await {
+            if let Err(error) = self.look(pass.is_multiple_of(ALL_EACH)).await {
                 tracing::warn!(error = %crate::server::Chain(&error), "fan-out could not look");
             }
         }
         self.flush().await;
-    }
-
-    /// Compares every edge in memory with the database and builds what is newer; with `grants_too`,
-    /// every connected node's own part as well.
-    ///
-    /// # Errors
-    /// The first that could not be read; the others were looked at.
-    pub async fn look(&self, grants_too: bool) -> Result<(), Error> {
-        let _one_look = self.inner.looking.lock().await;
-        let scopes: Vec<Scope> = lock(&self.inner.edges).keys().cloned().map(Scope::Edge).collect();
-        if scopes.is_empty() {
-            return Ok(());
-        }
-        let asked = if grants_too { None } else { Some(scopes.as_slice()) };
-        let positions = load_part::positions(&self.inner.store, asked).await.map_err(Error::Positions)?;
-        if grants_too {
-            // Each node has grants from its first day on.
-            let nodes = positions.iter().filter(|(_, part, _)| *part == Part::Grants).count();
-            self.inner.size.store(nodes as u64, Ordering::Relaxed);
-        }
-        let looks = positions.into_iter().map(|(scope, part, position)| async move {
-            match &scope {
-                Scope::Edge(name) => self.look_at_edge(name, part, position).await,
-                Scope::Node(node) => self.look_at_grants(node, position).await,
-            }
-        });
-        let looks = futures::stream::iter(looks).buffer_unordered(BUILDS_AT_ONCE);
-        looks.fold(Ok(()), |outcome: Result<(), Error>, looked| async { outcome.and(looked) }).await
-    }
-
-    async fn look_at_edge(&self, name: &EdgeName, part: Part, position: Position) -> Result<(), Error> {
-        let Some(edge) = lock(&self.inner.edges).get(name).cloned() else { return Ok(()) };
-        let earlier = edge.set().get(part).cloned();
-        if earlier.as_deref().is_some_and(|built| !self.is_due(built, position)) {
-            return Ok(());
-        }
-        let built = self.build(&Scope::Edge(name.clone()), part, earlier.as_deref()).await?;
-        edge.replace(Arc::new(built));
-        Ok(())
-    }
-
-    async fn look_at_grants(&self, node: &NodeId, position: Position) -> Result<(), Error> {
-        let Some(known) = lock(&self.inner.known).get(node).cloned() else { return Ok(()) };
-        if !self.is_due(&known.grants, position) {
-            return Ok(());
-        }
-        let scope = Scope::Node(node.clone());
-        let grants = Arc::new(self.build(&scope, Part::Grants, Some(&known.grants)).await?);
-        let edge = lock(&self.inner.edges).get(&known.record.edge).cloned();
-        let newer = Known { record: known.record.clone(), grants: Arc::clone(&grants) };
-        lock(&self.inner.known).insert(node.clone(), Arc::new(newer));
-        if let Some(edge) = edge {
-            edge.signal(node, |own| own.grants = grants);
-        }
-        Ok(())
-    }
-
-    /// Newer in the database, or signed so long ago that a node might soon take it for stale.
-    fn is_due(&self, built: &EncodedPart, position: Position) -> bool {
-        position > built.position || (self.inner.clock)().millis_since(built.issued) > FRESH_MS / 2
-    }
-
-    async fn build(
-        &self,
-        scope: &Scope,
-        part: Part,
-        earlier: Option<&EncodedPart>,
-    ) -> Result<EncodedPart, Error> {
-        let fault = |source| Error::Load { scope: scope.clone(), source };
-        let loaded = load_part::load_part(&self.inner.store, scope, part).await.map_err(fault)?;
-        let (position, content) = loaded.ok_or_else(|| Error::Unknown { scope: scope.clone(), part })?;
-        let mut draft = part::Draft::new(scope.clone(), position, &content);
-        if let Some(wanted) = draft.new_texts(earlier) {
-            let most = part::TEXTS_ALONG_MAX;
-            draft.add_texts(load_part::listing_texts(&self.inner.store, &wanted, most).await.map_err(fault)?);
-        }
-        draft.sign(&self.inner.signer, (self.inner.clock)(), earlier).map_err(|source| Error::Sign {
-            scope: scope.clone(),
-            part,
-            source,
-        })
     }
 
     /// The edge, with all three of its parts built.
@@ -301,9 +227,12 @@ impl Fleet {
             return Ok(None);
         };
         let grants = Arc::new(self.build(&scope, Part::Grants, None).await?);
-        let known = Arc::new(Known { record, grants });
-        lock(&self.inner.known).insert(id.clone(), Arc::clone(&known));
-        Ok(Some(known))
+        lock(&self.inner.known).insert(id.clone(), Arc::new(Known { record, grants }));
+        // A look that passed since it was read did not find it here.
+        for (_, _, position) in self.positions(Some(&[scope])).await? {
+            self.look_at_grants(id, position).await?;
+        }
+        Ok(lock(&self.inner.known).get(id).cloned())
     }
 
     /// Registers a stream of a node: the one before it, if there still is one, is told that it is

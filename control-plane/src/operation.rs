@@ -5,6 +5,7 @@
 
 pub mod approve;
 pub mod assign;
+pub mod assign_candidate;
 pub mod create_edge;
 pub mod find_bundle;
 pub mod issue_join_token;
@@ -23,6 +24,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 pub mod unassign;
+pub mod unassign_candidate;
 pub mod verify_audit;
 
 use domain::audit::Origin;

@@ -8,6 +8,7 @@
 pub(crate) mod assignments;
 pub(crate) mod audits;
 mod blobs;
+pub(crate) mod candidates;
 pub(crate) mod changes;
 pub(crate) mod edges;
 mod error;

@@ -1,4 +1,5 @@
-//! `pintle assign`: makes a version the installed one of an edge, and watches its nodes take it up.
+//! `pintle assign`: makes a version the installed one of an edge, or has some of its nodes try it beside
+//! the installed one, and watches the nodes take it up.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,9 @@ const SNAPSHOTS: Duration = Duration::from_secs(5);
 
 /// Flags of `pintle assign`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  pintle assign team@1.4.0 --edge eu-1 --wait")]
+#[command(
+    after_help = "Examples:\n  pintle assign team@1.4.0 --edge eu-1 --wait\n  pintle assign team@1.5.0 --edge eu-1 --candidate --nodes node-1,node-2"
+)]
 pub(crate) struct Args {
     /// The version, as NAME@VERSION
     #[arg(value_name = "NAME@VERSION")]
@@ -31,6 +34,12 @@ pub(crate) struct Args {
     /// The edge
     #[arg(long)]
     pub edge: String,
+    /// Only the nodes of --nodes serve it, beside the installed version; assigned without this, it is promoted
+    #[arg(long, requires = "nodes")]
+    pub candidate: bool,
+    /// The nodes that try the candidate, exactly these
+    #[arg(long, requires = "candidate", value_delimiter = ',', value_name = "NODE,…")]
+    pub nodes: Vec<String>,
     /// Waits until every connected node serves it [default on a terminal]
     #[arg(long, overrides_with = "no_wait")]
     pub wait: bool,
@@ -50,10 +59,9 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let version = PluginVersion::parse(&args.version)
         .map_err(|fault| Failure::usage(format!("`{}` is not {}: {}", fault.got, fault.kind, fault.rule)))?;
     let (client, out) = (context.client()?, &context.out);
-    let path = format!("/edges/{}/assignments/{}", escape(&args.edge), version.plugin);
-    let assigned: Value = client.put(&path, &json!({"version": version.version.to_string()})).await?;
+    let assigned = assign(&client, args, &version).await?;
     if !out.is_json() {
-        out.line(good(format!("{version} is the installed version of edge {}.", args.edge)))?;
+        out.line(good(sentence(args, &version)))?;
         print_moves(out, &assigned, &version)?;
     }
     let waits_for_nodes = args.wait || (out.is_attended() && !args.no_wait);
@@ -85,6 +93,26 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     Ok(verdict(&states))
 }
 
+async fn assign(client: &Client, args: &Args, version: &PluginVersion) -> Result<Value, Failure> {
+    let wanted = version.version.to_string();
+    let edge = escape(&args.edge);
+    if args.candidate {
+        let path = format!("/edges/{edge}/candidates/{}", version.plugin);
+        return client.put(&path, &json!({"version": wanted, "nodes": args.nodes})).await;
+    }
+    let path = format!("/edges/{edge}/assignments/{}", version.plugin);
+    client.put(&path, &json!({"version": wanted})).await
+}
+
+fn sentence(args: &Args, version: &PluginVersion) -> String {
+    let edge = shown::line(&args.edge);
+    if args.candidate {
+        let nodes = shown::line(&args.nodes.join(", "));
+        return format!("{version} is a candidate of edge {edge}, on {nodes}.");
+    }
+    format!("{version} is the installed version of edge {edge}.")
+}
+
 /// Asks until every connected node of the edge serves the version or failed, at most as long as was
 /// asked for.
 async fn wait(
@@ -96,7 +124,8 @@ async fn wait(
     let began = Instant::now();
     let spinner = Progress::wait(out, "Waiting for the nodes");
     loop {
-        let states = look(client, version, &args.edge).await?;
+        let mut states = look(client, version, &args.edge).await?;
+        states.retain(|state| !args.candidate || args.nodes.contains(&state.node));
         let serving = states.iter().filter(|state| is_serving(state)).count();
         spinner.say(&format!("{serving} of {} nodes serve {version}", states.len()));
         let is_over = states.iter().all(|state| is_serving(state) || is_failed(state));
@@ -154,7 +183,7 @@ fn is_failed(state: &NodeState) -> bool {
 
 fn print(out: &Output, states: &[NodeState]) -> std::io::Result<()> {
     if states.is_empty() {
-        out.note("No node of the edge is connected; each takes it up when it returns.");
+        out.note("None of the nodes is connected; each takes it up when it returns.");
         out.hint("pintle node list");
         return Ok(());
     }

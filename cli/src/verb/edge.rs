@@ -1,10 +1,13 @@
 //! `pintle edge …`: the named groups of nodes that share a plugin set.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use crate::api::Edge;
+use crate::api::{Candidate, Edge};
+use crate::client::escape;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{Table, good, shown};
@@ -21,6 +24,12 @@ pub(crate) enum Command {
     /// Every edge, its nodes and what is installed on it
     #[command(after_help = "Example:\n  pintle edge list")]
     List,
+    /// One edge: what is installed on it, what it tries on which nodes, how far its nodes are
+    #[command(after_help = "Example:\n  pintle edge show eu-1")]
+    Show {
+        /// The edge
+        name: String,
+    },
 }
 
 /// Carries out one of them.
@@ -31,6 +40,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Exit> {
     match command {
         Command::Create { name } => create(&name, context).await,
         Command::List => list(context).await,
+        Command::Show { name } => show(&name, context).await,
     }
 }
 
@@ -74,6 +84,55 @@ async fn list(context: &Context) -> Result<Exit> {
             edge.nodes_total.to_string(),
             edge.nodes_connected.to_string(),
             installed,
+        ]);
+    }
+    table.print(out)?;
+    Ok(Exit::Done)
+}
+
+async fn show(name: &str, context: &Context) -> Result<Exit> {
+    let client = context.client()?;
+    let path = format!("/edges/{}", escape(name));
+    let document: Value = client.get(&path).await?;
+    let parts: Value = client.get(&format!("{path}/parts")).await?;
+    let out = &context.out;
+    if out.is_json() {
+        out.json(&json!({"edge": document, "parts": parts}))?;
+        return Ok(Exit::Done);
+    }
+    let edge: Edge = serde_json::from_value(document)?;
+    out.line(format_args!(
+        "{}: {} of {} nodes connected",
+        shown::line(&edge.name),
+        edge.nodes_connected,
+        edge.nodes_total
+    ))?;
+    let mut table = Table::new(&["PLUGIN", "INSTALLED", "CANDIDATE", "ON"]);
+    let installed = edge.assignments.iter().map(|one| (one.plugin.as_str(), one.version.as_str()));
+    let installed: BTreeMap<&str, &str> = installed.collect();
+    let tried: BTreeMap<&str, &Candidate> =
+        edge.candidates.iter().map(|one| (one.plugin.as_str(), one)).collect();
+    for plugin in installed.keys().chain(tried.keys()).collect::<BTreeSet<_>>() {
+        let candidate = tried.get(*plugin);
+        let on = candidate.map(|one| one.nodes.join(", ")).unwrap_or_default();
+        table.row([
+            *plugin,
+            installed.get(*plugin).copied().unwrap_or("-"),
+            candidate.map_or("-", |one| one.version.as_str()),
+            on.as_str(),
+        ]);
+    }
+    table.print(out)?;
+    let mut table = Table::new(&["PART", "GENERATION", "HELD BY", "WAITS FOR"]);
+    for (name, part) in parts.as_object().into_iter().flatten() {
+        let number = |key: &str| part.get(key).and_then(Value::as_u64).unwrap_or_default();
+        let waiting = part.get("waiting").and_then(Value::as_array).into_iter().flatten();
+        let waiting: Vec<&str> = waiting.filter_map(Value::as_str).collect();
+        table.row([
+            name.clone(),
+            format!("{}.{}", number("epoch"), number("generation")),
+            format!("{} of {}", number("acknowledged"), number("connected")),
+            waiting.join(", "),
         ]);
     }
     table.print(out)?;

@@ -10,6 +10,7 @@ mod join;
 mod list;
 mod logs;
 mod run;
+mod show;
 mod token;
 
 /// Verbs of `pintle node`.
@@ -23,6 +24,8 @@ pub(crate) enum Command {
     Run(run::Args),
     /// Every node, and what is wrong with it
     List(list::Args),
+    /// One node: what it has, what it is granted, what is wrong with it
+    Show(show::Args),
     /// What the tools of this machine's node write to stderr
     Logs(logs::Args),
 }
@@ -37,6 +40,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Exit> {
         Command::Join(args) => join::run(&args, context).await,
         Command::Run(args) => run::run(&args, context).await,
         Command::List(args) => list::run(&args, context).await,
+        Command::Show(args) => show::run(&args, context).await,
         Command::Logs(args) => logs::run(&args, context).await,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{pintle, text};
 
-const VERBS: [&[&str]; 30] = [
+const VERBS: [&[&str]; 32] = [
     &["up"],
     &["demo"],
     &["server"],
@@ -17,9 +17,11 @@ const VERBS: [&[&str]; 30] = [
     &["node", "join"],
     &["node", "run"],
     &["node", "list"],
+    &["node", "show"],
     &["node", "logs"],
     &["edge", "create"],
     &["edge", "list"],
+    &["edge", "show"],
     &["audit", "list"],
     &["audit", "verify"],
     &["plugin", "init"],

@@ -10,7 +10,7 @@ use super::AppState;
 use super::access::Caller;
 use super::answer::Answer;
 use super::input::{self, Body};
-use crate::operation::assign::assign;
+use crate::operation::assign::{WaitingTool, assign};
 use crate::operation::unassign::unassign;
 
 /// Which version.
@@ -31,19 +31,19 @@ pub(super) async fn set(
     let version =
         PluginVersion { plugin: input::plugin(&plugin)?, version: input::version(&wanted.version)? };
     let assigned = assign(&state.store, &caller.by, &edge, &version).await?;
-    let moved: Vec<Value> = assigned
-        .waiting
-        .iter()
-        .map(|one| json!({ "tool": one.tool.as_str(), "from": one.from, "to": one.to }))
-        .collect();
     Ok(Json(json!({
         "edge": edge.as_str(),
         "plugin": version.plugin.as_str(),
         "version": version.version.to_string(),
         "earlier": assigned.earlier.map(|earlier| earlier.to_string()),
         "changed": assigned.changed,
-        "moved": moved,
+        "moved": moved(&assigned.waiting),
     })))
+}
+
+/// The tools that wait for a person, each with where it was and is.
+pub(super) fn moved(waiting: &[WaitingTool]) -> Vec<Value> {
+    waiting.iter().map(|one| json!({ "tool": one.tool.as_str(), "from": one.from, "to": one.to })).collect()
 }
 
 /// `DELETE /edges/{edge}/assignments/{plugin}`.

@@ -15,7 +15,7 @@ use super::{AppState, FleetView};
 use crate::operation::Code;
 use crate::operation::create_edge::create_edge;
 use crate::store::edges::Edge;
-use crate::store::{NodeRecord, Transaction, assignments, edges, heads, nodes};
+use crate::store::{NodeRecord, Transaction, assignments, candidates, edges, heads, nodes};
 
 /// Nodes of an edge that are looked at: the largest fleet on one edge.
 const NODES_LOOKED_AT: u64 = 100_000;
@@ -102,6 +102,18 @@ async fn describe(tx: &mut Transaction, fleet: &dyn FleetView, edge: &Edge) -> R
             })
         })
         .collect();
+    let mut tried = Vec::new();
+    for one in candidates::of_edge(tx, &edge.name).await? {
+        let nodes = candidates::nodes_of(tx, &one.source).await?;
+        tried.push(json!({
+            "plugin": one.version.plugin.as_str(),
+            "version": one.version.version.to_string(),
+            "nodes": nodes.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+            "source": &*one.source,
+            "set_at": one.set_at.to_string(),
+            "set_by": one.set_by,
+        }));
+    }
     Ok(json!({
         "name": edge.name.as_str(),
         "created_at": edge.created_at.to_string(),
@@ -110,6 +122,7 @@ async fn describe(tx: &mut Transaction, fleet: &dyn FleetView, edge: &Edge) -> R
         "nodes_connected": nodes.iter().filter(|node| fleet.presence(&node.id).is_some()).count(),
         "plugins_total": edge.plugins,
         "assignments": assignments,
+        "candidates": tried,
     }))
 }
 

@@ -1,5 +1,8 @@
 //! Nodes: who is there, what each has, what keeps it.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use domain::id::NodeId;
@@ -13,7 +16,7 @@ use super::problem::Problem;
 use super::{AppState, FleetView};
 use crate::operation::Code;
 use crate::store::nodes::NodeVersion;
-use crate::store::{NodeRecord, Transaction, nodes};
+use crate::store::{NodeRecord, Transaction, candidates, nodes};
 
 /// `?edge=` beside the page.
 #[derive(Debug, Deserialize)]
@@ -61,6 +64,23 @@ async fn describe(tx: &mut Transaction, fleet: &dyn FleetView, node: &NodeRecord
             held.insert(part.as_str().to_owned(), position);
         }
     }
+    let running: BTreeSet<Arc<str>> =
+        candidates::of_edge(tx, &node.edge).await?.into_iter().map(|one| one.source).collect();
+    // Those that count no longer are none to a person.
+    let grants: Vec<Value> = candidates::of_node(tx, &node.id)
+        .await?
+        .plugins
+        .into_values()
+        .filter(|grant| running.contains(&grant.source))
+        .map(|grant| {
+            json!({
+                "plugin": grant.version.plugin.as_str(),
+                "version": grant.version.version.to_string(),
+                "source": &*grant.source,
+                "use": grant.usage.as_str(),
+            })
+        })
+        .collect();
     Ok(json!({
         "id": node.id.as_str(),
         "name": node.name.as_str(),
@@ -73,6 +93,7 @@ async fn describe(tx: &mut Transaction, fleet: &dyn FleetView, node: &NodeRecord
         "joined_at": node.joined_at.to_string(),
         "last_seen": node.last_seen_at.map(|at| at.to_string()),
         "held": held,
+        "grants": grants,
         "versions": versions.iter().map(version).collect::<Vec<_>>(),
         "problems": versions.iter().filter_map(problem).collect::<Vec<_>>(),
     }))

@@ -1,4 +1,7 @@
-//! Assigns a version to an edge, and decides there where its remote tools may be called.
+//! Assigns a version to an edge, and decides there where its remote tools may be called. A candidate
+//! that is assigned is no candidate any longer: it was promoted.
+
+use std::collections::BTreeSet;
 
 use domain::audit::Event;
 use domain::id::{EdgeName, PluginVersion, ToolId};
@@ -7,11 +10,11 @@ use domain::origin::{
 };
 use domain::plugin_set::{Kind, Part, Scope};
 
-use super::{By, Code, Error};
+use super::{By, Code, Error, unassign_candidate};
 use crate::store::assignments::{self, Assignment};
 use crate::store::pins::{self, StoredPin, endpoint_text};
 use crate::store::plugins::{self, StoredTool};
-use crate::store::{Store, WriteTx, edges};
+use crate::store::{Store, WriteTx, candidates, edges};
 
 /// Kinds of tools that nodes run.
 pub(crate) const KINDS_BUILT: [Kind; 2] = [Kind::Command, Kind::Url];
@@ -56,16 +59,14 @@ pub async fn assign(
     if plugins::get(tx.tx(), version).await?.is_none() {
         return Err(Error::no_version(version));
     }
-    let tools = plugins::tools(tx.tx(), version).await?;
-    check_kinds(version, &tools)?;
-    let assigned = assignments::of_edge(tx.tx(), edge).await?;
-    check_tool_ids(&mut tx, edge, version, &tools, &assigned).await?;
-    let earlier =
-        assigned.into_iter().find(|one| one.version.plugin == version.plugin).map(|one| one.version);
-    let waiting = decide_pins(&mut tx, by, edge, version, (&tools, earlier.as_ref())).await?;
+    let (earlier, waiting) = check_and_pin(&mut tx, by, edge, version).await?;
     if earlier.as_ref() == Some(version) {
         // Every decision was there already, so nothing was written.
         return Ok(Assigned { changed: false, earlier: Some(version.version.clone()), waiting });
+    }
+    let candidate = candidates::of_plugin(tx.tx(), edge, &version.plugin).await?;
+    if let Some(promoted) = candidate.filter(|candidate| candidate.version == *version) {
+        unassign_candidate::end(&mut tx, by, edge, &promoted, true).await?;
     }
     let assignment = Assignment {
         edge: edge.clone(),
@@ -83,6 +84,26 @@ pub async fn assign(
     tx.raise(Scope::Edge(edge.clone()), Part::Plan);
     tx.commit(by.now).await?;
     Ok(Assigned { changed: true, earlier, waiting })
+}
+
+/// Checks that the version may be on the edge and decides where its remote tools may be called; answers
+/// the installed version and what waits for a person.
+pub(super) async fn check_and_pin(
+    tx: &mut WriteTx,
+    by: &By,
+    edge: &EdgeName,
+    version: &PluginVersion,
+) -> Result<(Option<PluginVersion>, Vec<WaitingTool>), Error> {
+    let tools = plugins::tools(tx.tx(), version).await?;
+    check_kinds(version, &tools)?;
+    let assigned: Vec<PluginVersion> =
+        assignments::of_edge(tx.tx(), edge).await?.into_iter().map(|one| one.version).collect();
+    let tried = candidates::of_edge(tx.tx(), edge).await?.into_iter().map(|one| one.version);
+    let others: BTreeSet<PluginVersion> = assigned.iter().cloned().chain(tried).collect();
+    check_tool_ids(tx, edge, version, &tools, &others).await?;
+    let installed = assigned.into_iter().find(|one| one.plugin == version.plugin);
+    let waiting = decide_pins(tx, by, edge, version, (&tools, installed.as_ref())).await?;
+    Ok((installed, waiting))
 }
 
 /// Refuses kinds that no node runs, each tool named.
@@ -105,19 +126,19 @@ async fn check_tool_ids(
     edge: &EdgeName,
     version: &PluginVersion,
     tools: &[StoredTool],
-    assigned: &[Assignment],
+    others: &BTreeSet<PluginVersion>,
 ) -> Result<(), Error> {
     let as_model = |tool: &ToolId| tool.as_str().replace('.', "__");
-    for other in assigned.iter().filter(|other| other.version.plugin != version.plugin) {
-        for taken in plugins::tools(tx.tx(), &other.version).await? {
+    for other in others.iter().filter(|other| other.plugin != version.plugin) {
+        for taken in plugins::tools(tx.tx(), other).await? {
             let Some(tool) = tools.iter().find(|tool| as_model(&tool.tool) == as_model(&taken.tool)) else {
                 continue;
             };
             let detail = format!(
-                "{version} and {} of edge {edge} both have the tool ID {}, so calls of one could reach the other",
-                other.version, tool.tool
+                "{version} and {other} of edge {edge} both have the tool ID {}, so calls of one could reach the other",
+                tool.tool
             );
-            let remedy = format!("pintle unassign {} --edge {edge}", other.version.plugin);
+            let remedy = format!("pintle unassign {} --edge {edge}", other.plugin);
             return Err(Error::with_remedy(Code::ToolTaken, detail, remedy));
         }
     }

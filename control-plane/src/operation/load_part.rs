@@ -4,18 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use domain::digest::{Digest, ListingHash};
-use domain::id::{EdgeName, PluginVersion};
+use domain::id::{EdgeName, PluginName, PluginVersion};
 use domain::origin::{Endpoint, PinState};
 use domain::plugin_set::{
-    FunctionTrust, Grants, OriginTrust, Part, Plan, PlannedPlugin, PlannedTool, PlannedVersion, Policy,
-    Position, Scope, ToolTrust, Trust, VersionTrust,
+    FunctionTrust, OriginTrust, Part, Plan, PlannedPlugin, PlannedTool, PlannedVersion, Policy, Position,
+    Scope, ToolTrust, Trust, VersionTrust,
 };
 use proto::convert::Content;
 
 use super::Error;
 use super::assign::endpoint_of;
 use crate::store::pins::{StoredPin, endpoint_text};
-use crate::store::{Store, Transaction, assignments, heads, listings, nodes, pins, plugins, snapshots};
+use crate::store::{
+    Store, Transaction, assignments, candidates, heads, listings, nodes, pins, plugins, snapshots,
+};
 
 /// The position and content of a part, read from one state of the database; `None` if there is no
 /// such scope.
@@ -33,7 +35,7 @@ pub async fn load_part(
         (Scope::Edge(edge), Part::Trust) => Content::Trust(load_trust(&mut tx, edge).await?),
         (Scope::Edge(edge), Part::Plan) => Content::Plan(load_plan(&mut tx, edge).await?),
         (Scope::Edge(_), Part::Policy) => Content::Policy(Policy::default()),
-        (Scope::Node(_), Part::Grants) => Content::Grants(Grants::default()),
+        (Scope::Node(node), Part::Grants) => Content::Grants(candidates::of_node(&mut tx, node).await?),
         (Scope::Edge(_), Part::Grants) | (Scope::Node(_), _) => return Ok(None),
     };
     Ok(Some((position, content)))
@@ -75,10 +77,11 @@ pub async fn listing_texts(
     Ok(texts)
 }
 
-/// Versions that are assigned to the edge, or that a node of it last said it runs.
+/// Versions that are assigned to the edge or tried there, or that a node of it last said it runs.
 pub(crate) async fn load_trust(tx: &mut Transaction, edge: &EdgeName) -> Result<Trust, Error> {
     let mut versions: BTreeSet<PluginVersion> =
         assignments::of_edge(tx, edge).await?.into_iter().map(|assignment| assignment.version).collect();
+    versions.extend(candidates::of_edge(tx, edge).await?.into_iter().map(|candidate| candidate.version));
     versions.extend(nodes::versions_on_edge(tx, edge).await?);
     let mut trust = Trust::default();
     for version in versions {
@@ -139,22 +142,33 @@ fn origin_trust(stored: &StoredPin) -> OriginTrust {
 }
 
 async fn load_plan(tx: &mut Transaction, edge: &EdgeName) -> Result<Plan, Error> {
-    let mut plan = Plan::default();
+    let mut plugins: BTreeMap<PluginName, PlannedPlugin> = BTreeMap::new();
     for assignment in assignments::of_edge(tx, edge).await? {
-        let version = &assignment.version;
-        let Some(stored) = plugins::get(tx, version).await? else { continue };
-        let tools = plugins::tools(tx, version).await?.into_iter();
-        let installed = PlannedVersion {
-            version: version.clone(),
-            content_digest: stored.content_digest,
-            archive_sha256: stored.archive_sha256,
-            archive_length: stored.archive_length,
-            tools: tools
-                .map(|tool| (tool.tool, PlannedTool { kind: tool.kind, url: tool.url.map(Into::into) }))
-                .collect(),
-        };
-        let planned = PlannedPlugin { installed: Some(installed), candidate: None };
-        plan.plugins.insert(version.plugin.clone(), Arc::new(planned));
+        let installed = load_planned(tx, &assignment.version).await?;
+        plugins.entry(assignment.version.plugin).or_default().installed = installed;
     }
-    Ok(plan)
+    for candidate in candidates::of_edge(tx, edge).await? {
+        let planned = load_planned(tx, &candidate.version).await?;
+        let source = candidate.source;
+        plugins.entry(candidate.version.plugin).or_default().candidate =
+            planned.map(|planned| (source, planned));
+    }
+    Ok(Plan { plugins: plugins.into_iter().map(|(name, planned)| (name, Arc::new(planned))).collect() })
+}
+
+async fn load_planned(
+    tx: &mut Transaction,
+    version: &PluginVersion,
+) -> Result<Option<PlannedVersion>, Error> {
+    let Some(stored) = plugins::get(tx, version).await? else { return Ok(None) };
+    let tools = plugins::tools(tx, version).await?.into_iter();
+    Ok(Some(PlannedVersion {
+        version: version.clone(),
+        content_digest: stored.content_digest,
+        archive_sha256: stored.archive_sha256,
+        archive_length: stored.archive_length,
+        tools: tools
+            .map(|tool| (tool.tool, PlannedTool { kind: tool.kind, url: tool.url.map(Into::into) }))
+            .collect(),
+    }))
 }

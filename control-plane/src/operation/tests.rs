@@ -4,3 +4,4 @@ mod joining;
 mod listing;
 mod pinning;
 mod pushing;
+mod trying;

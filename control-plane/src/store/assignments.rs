@@ -19,12 +19,15 @@ statements! {
     INSTALL = "insert into installations (edge, plugin, ordinal, version, installed_at) \
                select $1, $2, coalesce(max(ordinal), 0) + 1, $3, $4 from installations where edge = $1 and plugin = $2";
     HISTORY = "select plugin, version from installations where edge = $1 and plugin = $2 order by ordinal desc";
-    EVER_ON = "select distinct plugin, version from installations where edge = $1";
+    EVER_ON = "select plugin, version from installations where edge = $1 \
+               union select plugin, version from candidates where edge = $1";
     // $4: a node that does not count; '' for none.
     IS_ON = "select 1 where exists (select 1 from assignments where edge = $1 and plugin = $2 and version = $3) \
+             or exists (select 1 from candidates where edge = $1 and plugin = $2 and version = $3 and ended_at is null) \
              or exists (select 1 from nodes join node_versions on node_versions.node = nodes.id where nodes.edge = $1 \
              and node_versions.plugin = $2 and node_versions.version = $3 and nodes.id <> $4)";
     EDGES_WITH = "select edge from assignments where plugin = $1 and version = $2 \
+                  union select edge from candidates where plugin = $1 and version = $2 and ended_at is null \
                   union select nodes.edge from node_versions join nodes on nodes.id = node_versions.node \
                   where node_versions.plugin = $1 and node_versions.version = $2";
 }
@@ -70,7 +73,7 @@ pub(crate) async fn history(
     tx.rows(HISTORY, args![edge, plugin]).await?.iter().map(|row| read_version(row, 0)).collect()
 }
 
-/// Every version that was ever installed on an edge: what its nodes can have.
+/// Every version that an edge ever went by or tried: what its nodes can have.
 pub(crate) async fn ever_on(tx: &mut Transaction, edge: &EdgeName) -> Result<BTreeSet<PluginVersion>, Error> {
     tx.rows(EVER_ON, args![edge]).await?.iter().map(|row| read_version(row, 0)).collect()
 }
@@ -87,7 +90,8 @@ pub(crate) async fn is_on(
     Ok(tx.row(IS_ON, args![edge, &version.plugin, &version.version, but]).await?.is_some())
 }
 
-/// Edges whose trust speaks of a version: it is assigned there, or a node there last said it runs it.
+/// Edges whose trust speaks of a version: it is assigned or tried there, or a node there last said it
+/// runs it.
 pub(crate) async fn edges_with(
     tx: &mut Transaction,
     version: &PluginVersion,

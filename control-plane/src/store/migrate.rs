@@ -14,12 +14,20 @@ use super::error::Error;
 use super::sql::Pool;
 
 /// Number, name, and the step for `SQLite` and for `PostgreSQL`.
-const STEPS: [(i64, &str, &str, &str); 1] = [(
-    1,
-    "fleet",
-    include_str!("../../../migrations/sqlite/0001_fleet.sql"),
-    include_str!("../../../migrations/postgres/0001_fleet.sql"),
-)];
+const STEPS: &[(i64, &str, &str, &str)] = &[
+    (
+        1,
+        "fleet",
+        include_str!("../../../migrations/sqlite/0001_fleet.sql"),
+        include_str!("../../../migrations/postgres/0001_fleet.sql"),
+    ),
+    (
+        3,
+        "candidates",
+        include_str!("../../../migrations/sqlite/0003_candidates.sql"),
+        include_str!("../../../migrations/postgres/0003_candidates.sql"),
+    ),
+];
 
 /// Brings the tables to this version's form. `beside` is a path that the lock's file is named after.
 pub(crate) async fn migrate(pool: &Pool, beside: Option<&str>) -> Result<(), Error> {

@@ -19,7 +19,9 @@ statements! {
     INSERT_TOOL = "insert into version_tools (plugin, version, tool, kind, url, connection) values ($1, $2, $3, $4, $5, $6)";
     TOOLS = "select tool, kind, url, connection from version_tools where plugin = $1 and version = $2 order by tool";
     HELD_BY_EDGE = "select count(*) from plugin_versions v where v.archive_sha256 = $2 and exists \
-                    (select 1 from assignments a where a.edge = $1 and a.plugin = v.plugin and a.version = v.version)";
+                    (select 1 from assignments a where a.edge = $1 and a.plugin = v.plugin and a.version = v.version \
+                    union all select 1 from candidates c where c.edge = $1 and c.plugin = v.plugin \
+                    and c.version = v.version and c.ended_at is null)";
 }
 
 /// One pushed version.

@@ -16,6 +16,7 @@ fn statements() -> Vec<Statement> {
     let modules = [
         assignments::STATEMENTS,
         audits::STATEMENTS,
+        candidates::STATEMENTS,
         changes::STATEMENTS,
         edges::STATEMENTS,
         heads::STATEMENTS,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::audit::{Event, Origin};
+use domain::id::{EdgeName, NodeId};
 use domain::plugin_set::{Part, Scope};
 use domain::time::Timestamp;
 
@@ -45,6 +46,13 @@ impl WriteTx {
     /// Has this part of this scope raised at commit.
     pub(crate) fn raise(&mut self, scope: Scope, part: Part) {
         self.raised.insert((scope, part));
+    }
+
+    /// Has the grants of a node raised at commit, and those of its edge: an edge has none of its own,
+    /// but whoever looks sees by them that one of its nodes' changed, without reading all of those.
+    pub(crate) fn raise_grants(&mut self, edge: &EdgeName, node: &NodeId) {
+        self.raise(Scope::Node(node.clone()), Part::Grants);
+        self.raise(Scope::Edge(edge.clone()), Part::Grants);
     }
 
     /// Adds what happened to the audit log at commit.

@@ -63,6 +63,16 @@ pub enum Event {
     EdgeAssignmentSet { edge: EdgeName, version: PluginVersion, earlier: Option<semver::Version> },
     /// An edge has the plugin no longer.
     EdgeAssignmentUnset { edge: EdgeName, version: PluginVersion },
+    /// Some nodes of an edge try a version beside the installed one, exactly these.
+    EdgeCandidateSet {
+        edge: EdgeName,
+        version: PluginVersion,
+        installed: Option<semver::Version>,
+        nodes: Vec<NodeName>,
+        source: String,
+    },
+    /// An edge tries the version no longer: it was promoted, or taken back.
+    EdgeCandidateUnset { edge: EdgeName, version: PluginVersion, source: String, promoted: bool },
     /// The first complete listing of a tool became its snapshot.
     ToolsSnapshot {
         version: PluginVersion,
@@ -124,6 +134,8 @@ impl Event {
             Self::PluginVersionPush { .. } => "plugin.version.push",
             Self::EdgeAssignmentSet { .. } => "edge.assignment.set",
             Self::EdgeAssignmentUnset { .. } => "edge.assignment.unset",
+            Self::EdgeCandidateSet { .. } => "edge.candidate.set",
+            Self::EdgeCandidateUnset { .. } => "edge.candidate.unset",
             Self::ToolsSnapshot { .. } => "plugin.tools.snapshot",
             Self::ToolsChanged { .. } => "plugin.tools.changed",
             Self::ToolsRestored { .. } => "plugin.tools.restored",
@@ -152,7 +164,9 @@ impl Event {
             Self::ListingFalse { node, .. } => format!("node/{node}"),
             Self::EdgeCreate { edge }
             | Self::EdgeAssignmentSet { edge, .. }
-            | Self::EdgeAssignmentUnset { edge, .. } => format!("edge/{edge}"),
+            | Self::EdgeAssignmentUnset { edge, .. }
+            | Self::EdgeCandidateSet { edge, .. }
+            | Self::EdgeCandidateUnset { edge, .. } => format!("edge/{edge}"),
             Self::PluginVersionPush { version, .. }
             | Self::ToolsSnapshot { version, .. }
             | Self::EndpointPinned { version, .. }
@@ -182,6 +196,8 @@ impl Event {
             | Self::PluginVersionPush { .. }
             | Self::EdgeAssignmentSet { .. }
             | Self::EdgeAssignmentUnset { .. }
+            | Self::EdgeCandidateSet { .. }
+            | Self::EdgeCandidateUnset { .. }
             | Self::ListingFalse { .. } => self.fields_of_fleet(),
             Self::ToolsSnapshot { .. }
             | Self::ToolsChanged { .. }
@@ -250,6 +266,21 @@ impl Event {
                 "edge": edge.as_str(),
                 "plugin": version.plugin.as_str(),
                 "version": version.version.to_string(),
+            }),
+            Self::EdgeCandidateSet { edge, version, installed, nodes, source } => json!({
+                "edge": edge.as_str(),
+                "plugin": version.plugin.as_str(),
+                "version": version.version.to_string(),
+                "installed": installed.as_ref().map(ToString::to_string),
+                "nodes": nodes.iter().map(NodeName::as_str).collect::<Vec<_>>(),
+                "source": source,
+            }),
+            Self::EdgeCandidateUnset { edge, version, source, promoted } => json!({
+                "edge": edge.as_str(),
+                "plugin": version.plugin.as_str(),
+                "version": version.version.to_string(),
+                "source": source,
+                "promoted": promoted,
             }),
             Self::ListingFalse { node, hash, fault } => {
                 json!({ "node": node.as_str(), "hash": hash.to_string(), "fault": visible(fault) })

@@ -210,3 +210,18 @@ pub enum GrantUse {
     /// Only evals call it.
     Gate,
 }
+
+impl GrantUse {
+    /// Its word on the wire, in the store and in messages.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Serve => "serve",
+            Self::Gate => "gate",
+        }
+    }
+
+    /// Reads the word back.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Serve, Self::Gate].into_iter().find(|usage| usage.as_str() == text)
+    }
+}

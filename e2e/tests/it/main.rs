@@ -5,6 +5,7 @@
 
 mod arrows;
 mod bad_input;
+mod candidates;
 mod changes;
 mod clients;
 mod demo;
