@@ -178,7 +178,7 @@ impl Endpoint {
     /// # Errors
     /// The endpoint cannot be reached or does not know the token.
     pub(crate) async fn bridge(&self) -> Result<()> {
-        bridge::run(&self.url, &self.token, tokio::io::stdin(), tokio::io::stdout())
+        bridge::run(&self.url, &self.token, Box::new(tokio::io::stdin()), Box::new(tokio::io::stdout()))
             .await
             .map_err(|error| self.failed(error))
     }

@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -143,8 +144,9 @@ impl Server {
     ///
     /// # Errors
     /// [`Error`] says what stands in the way, and what to do where a person can.
-    pub async fn start(config: Config) -> Result<Self, Error> {
-        assemble::start(config).await
+    pub fn start(config: Config) -> BoxFuture<'static, Result<Self, Error>> {
+        // Boxed, so that the server's code is generated in this crate and not in each program that polls it.
+        Box::pin(assemble::start(config))
     }
 
     /// Where people connect, with the port that was chosen for port 0.
@@ -189,7 +191,11 @@ impl Server {
 
     /// Stops: no new requests, a goodbye to each node with its own time to come back, the rest ends
     /// by itself or is ended.
-    pub async fn stop(self) {
+    pub fn stop(self) -> BoxFuture<'static, ()> {
+        Box::pin(self.end())
+    }
+
+    async fn end(self) {
         self.stop_people.cancel();
         self.streams.close();
         self.fleet.drain();

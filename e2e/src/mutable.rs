@@ -11,6 +11,9 @@ use tokio::process::Command;
 
 use crate::process::{Process, here, python};
 
+/// Seconds by which a request may come in after one that was sent later on another connection, on a busy machine.
+const OVERTAKEN: f64 = 1.0;
+
 /// What one tool server lists, and its log. All processes of one tool share them.
 #[derive(Debug)]
 pub struct Mutable {
@@ -88,32 +91,51 @@ impl Mutable {
         self.events().iter().filter(is_call).count()
     }
 
-    /// Whether a call reached any of its processes that must not have: one of a function that the newest page
-    /// of that process showed otherwise than in a form that was approved at some time, or did not show at all.
+    /// Whether a call reached it that must not have: one of a function that the newest page of that session
+    /// showed otherwise than in a form that was approved at some time, or did not show at all.
+    ///
+    /// Over HTTP a call may have been written before that page was asked for and come in after it, on another
+    /// connection; such a one is late by less than [`OVERTAKEN`].
     ///
     /// # Errors
     /// The first such call, in words.
     pub fn observe(&self, approved: &BTreeSet<String>) -> Result<(), String> {
-        let mut newest: BTreeMap<(u64, String), String> = BTreeMap::new();
+        let mut newest: BTreeMap<(String, String), String> = BTreeMap::new();
+        let mut since: BTreeMap<(String, String), f64> = BTreeMap::new();
         for event in self.events() {
-            let pid = event["pid"].as_u64().unwrap_or_default();
+            let session = event["session"].as_str().unwrap_or_default().to_owned();
+            let at = event["at"].as_f64().unwrap_or_default();
             if event["event"] == "listed" {
+                let entries = event["entries"].as_array().into_iter().flatten().filter_map(Value::as_str);
+                let shown: BTreeMap<String, String> =
+                    entries.map(|raw| (name_in(raw), raw.to_owned())).collect();
+                let mut names: BTreeSet<String> = shown.keys().cloned().collect();
                 if event["ended"] == true {
-                    newest.retain(|(of, _), _| *of != pid);
+                    let known = newest.keys().filter(|(of, _)| *of == session).map(|(_, name)| name.clone());
+                    names.extend(known);
                 }
-                for entry in event["entries"].as_array().into_iter().flatten() {
-                    let raw = entry.as_str().unwrap_or_default().to_owned();
-                    let parsed: Value = serde_json::from_str(&raw).unwrap_or_default();
-                    let name = parsed["name"].as_str().unwrap_or_default().to_owned();
-                    newest.insert((pid, name), raw);
+                for name in names {
+                    let key = (session.clone(), name);
+                    let before = match shown.get(&key.1) {
+                        Some(raw) => newest.insert(key.clone(), raw.clone()),
+                        None => newest.remove(&key),
+                    };
+                    if before.as_ref() != newest.get(&key) {
+                        since.insert(key, at);
+                    }
                 }
             } else if event["event"] == "call" {
                 let name = event["name"].as_str().unwrap_or_default().to_owned();
-                match newest.get(&(pid, name.clone())) {
+                let key = (session, name);
+                let over_http = !key.0.starts_with("pid ");
+                let overtaken = over_http && since.get(&key).is_some_and(|since| at - since < OVERTAKEN);
+                match newest.get(&key) {
                     Some(raw) if approved.contains(raw) => {}
+                    _ if overtaken => {}
                     other => {
+                        let (session, name) = key;
                         return Err(format!(
-                            "{name} was called while its server last listed it as {other:?}"
+                            "{name} was called while its server last listed it as {other:?} (session {session})"
                         ));
                     }
                 }
@@ -121,4 +143,9 @@ impl Mutable {
         }
         Ok(())
     }
+}
+
+fn name_in(raw: &str) -> String {
+    let entry: Value = serde_json::from_str(raw).unwrap_or_default();
+    entry["name"].as_str().unwrap_or_default().to_owned()
 }

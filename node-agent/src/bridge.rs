@@ -15,6 +15,7 @@ mod session;
 
 use std::io;
 
+use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tools::RpcError;
 
@@ -89,6 +90,11 @@ impl Error {
     }
 }
 
+/// Where the client's lines come from.
+pub type Input = Box<dyn AsyncRead + Unpin + Send>;
+/// Where the lines for the client go.
+pub type Output = Box<dyn AsyncWrite + Unpin + Send>;
+
 /// Passes messages between lines and the endpoint, in whichever era the client speaks, until
 /// `stdin` ends (calls under way get two seconds more) or `stdout` is closed.
 ///
@@ -97,11 +103,7 @@ impl Error {
 /// # Errors
 /// The URL or the token cannot be used at all, or standard input or output failed; what goes wrong
 /// with a message is its answer.
-pub async fn run(
-    url: &str,
-    token: &str,
-    stdin: impl AsyncRead + Unpin,
-    stdout: impl AsyncWrite + Unpin + Send + 'static,
-) -> Result<(), Error> {
-    relay::run(Endpoint::new(url, token)?, stdin, stdout).await
+pub fn run(url: &str, token: &str, stdin: Input, stdout: Output) -> BoxFuture<'static, Result<(), Error>> {
+    let endpoint = Endpoint::new(url, token);
+    Box::pin(async move { relay::run(endpoint?, stdin, stdout).await })
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use domain::digest::Digest;
 use domain::id::{EdgeName, IdFault, NodeId, NodeName};
+use futures::future::BoxFuture;
 use proto::identity::NodeIdentity;
 use proto::join_string::{self, JoinString};
 use proto::v1::{self, enroll_client::EnrollClient};
@@ -105,7 +106,11 @@ pub enum Error {
 ///
 /// # Errors
 /// Says what is wrong and what to do; nothing is half joined, and a retry is safe.
-pub async fn join(join_string: &str, data: &Path, name: &str) -> Result<Joined, Error> {
+pub fn join<'a>(join_string: &'a str, data: &'a Path, name: &'a str) -> BoxFuture<'a, Result<Joined, Error>> {
+    Box::pin(run(join_string, data, name))
+}
+
+async fn run(join_string: &str, data: &Path, name: &str) -> Result<Joined, Error> {
     let to = JoinString::parse(join_string)?;
     let name = NodeName::parse(name).map_err(Error::Name)?;
     let files = Files::new(data);

@@ -13,6 +13,7 @@ use std::time::Duration;
 use domain::guard::view::{SetState, View};
 use domain::id::BootId;
 use domain::plugin_set::{Policy, Trust};
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -125,7 +126,12 @@ impl Node {
     /// # Errors
     /// The data folder is not a joined node's, or the MCP endpoint's address is taken. A control plane
     /// that cannot be reached is no error: the node waits for it.
-    pub async fn start(config: Config) -> Result<Self, Error> {
+    pub fn start(config: Config) -> BoxFuture<'static, Result<Self, Error>> {
+        // Boxed, so that the agent's code is generated in this crate and not in each program that polls it.
+        Box::pin(Self::assemble(config))
+    }
+
+    async fn assemble(config: Config) -> Result<Self, Error> {
         let data = config.data.clone();
         let local =
             tokio::task::spawn_blocking(move || Local::read(&data)).await.map_err(|_| Error::Task)??;
@@ -210,7 +216,11 @@ impl Node {
 
     /// Stops taking calls, lets those under way finish (up to the gateway's limit), stops the tools and
     /// closes the stream.
-    pub async fn stop(self) {
+    pub fn stop(self) -> BoxFuture<'static, ()> {
+        Box::pin(self.end())
+    }
+
+    async fn end(self) {
         self.stop_reconciler.cancel();
         self.gateway.stop().await;
         self.supervisor.stop_all(TOOLS_STOP).await;

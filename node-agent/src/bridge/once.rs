@@ -1,5 +1,6 @@
 //! One call, or one list, for commands of ours; revision 2026-07-28.
 
+use futures::future::BoxFuture;
 use serde_json::value::RawValue;
 use tools::envelope::{self, Id, Message, quoted};
 use tools::{RawResult, RpcError};
@@ -37,7 +38,17 @@ impl CallOutcome {
 /// # Errors
 /// The node cannot be reached or used, or the tool answered with a JSON-RPC error. A refusal is no
 /// error but an outcome.
-pub async fn call(
+pub fn call<'a>(
+    url: &'a str,
+    token: &'a str,
+    function: &'a str,
+    arguments: &'a str,
+    on_progress: &'a mut (dyn FnMut(&str) + Send),
+) -> BoxFuture<'a, Result<CallOutcome, Error>> {
+    Box::pin(call_once(url, token, function, arguments, on_progress))
+}
+
+async fn call_once(
     url: &str,
     token: &str,
     function: &str,
@@ -62,7 +73,11 @@ pub async fn call(
 ///
 /// # Errors
 /// As [`call`].
-pub async fn list(url: &str, token: &str) -> Result<Vec<Box<RawValue>>, Error> {
+pub fn list<'a>(url: &'a str, token: &'a str) -> BoxFuture<'a, Result<Vec<Box<RawValue>>, Error>> {
+    Box::pin(list_pages(url, token))
+}
+
+async fn list_pages(url: &str, token: &str) -> Result<Vec<Box<RawValue>>, Error> {
     let endpoint = Endpoint::new(url, token)?;
     let mut entries = Vec::new();
     let mut cursor = None;

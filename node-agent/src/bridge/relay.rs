@@ -8,18 +8,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tools::envelope::{self, Id, Message};
 
-use super::Error;
 use super::endpoint::{Endpoint, Reply};
 use super::header;
 use super::lines::{self, LINE_BYTES, Line, Lines};
 use super::request::{self, Ended, send};
 use super::session::{Current, Session};
+use super::{Error, Input, Output};
 use crate::gateway::protocol::{CANCELLED, INVALID_REQUEST, LIST_CHANGED, PARSE_ERROR, subscription_meta};
 
 /// Requests under way: as many calls as a node makes at once.
@@ -44,11 +43,7 @@ struct Relay {
 }
 
 /// See [`super::run`].
-pub(super) async fn run(
-    endpoint: Endpoint,
-    stdin: impl AsyncRead + Unpin,
-    stdout: impl AsyncWrite + Unpin + Send + 'static,
-) -> Result<(), Error> {
+pub(super) async fn run(endpoint: Endpoint, stdin: Input, stdout: Output) -> Result<(), Error> {
     let (out, messages) = mpsc::channel(LINES);
     let writer = tokio::spawn(lines::write(messages, stdout));
     let relay = Arc::new(Relay {

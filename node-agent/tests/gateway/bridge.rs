@@ -29,7 +29,9 @@ impl Bridge {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (their_stdin, their_stdout) = split(theirs);
         let (stdout, stdin) = split(ours);
-        let run = tokio::spawn(async move { bridge::run(&url, &token, their_stdin, their_stdout).await });
+        let run = tokio::spawn(async move {
+            bridge::run(&url, &token, Box::new(their_stdin), Box::new(their_stdout)).await
+        });
         Self { stdin, stdout: BufReader::new(stdout).lines(), run }
     }
 
