@@ -331,6 +331,27 @@ pub(crate) struct Node {
     pub grants: Vec<Assignment>,
 }
 
+/// What only nodes hold since the database was restored.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Orphan {
+    /// What it is called in commands.
+    pub id: String,
+    /// The edge whose nodes hold it.
+    pub edge: String,
+    /// The plugin.
+    pub plugin: String,
+    /// The version.
+    pub version: String,
+    /// The tool; none: the version itself.
+    pub tool: Option<String>,
+    /// The function; none: an origin.
+    pub function: Option<String>,
+    /// The listing hash, or the origin.
+    pub held: Option<String>,
+    /// The node that it was learned from.
+    pub node: String,
+}
+
 /// A version as its node says that it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct NodeVersion {

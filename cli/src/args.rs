@@ -80,6 +80,8 @@ pub(crate) enum Command {
     /// What happened, and whether the record is whole
     #[command(subcommand)]
     Audit(verb::audit::Command),
+    /// What is wrong with the fleet; adopts or drops what a restored database lost
+    Doctor(verb::doctor::Args),
     /// Writes the shell's completion script to stdout
     Completions(verb::completions::Args),
     /// A small MCP server that can be told to change

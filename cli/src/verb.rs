@@ -13,6 +13,7 @@ pub(crate) mod catalog;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod demo_tool;
+pub(crate) mod doctor;
 pub(crate) mod edge;
 pub(crate) mod mcp;
 pub(crate) mod node;
@@ -39,6 +40,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Exit> {
         Command::Node(command) => node::run(command, context).await,
         Command::Edge(command) => edge::run(command, context).await,
         Command::Audit(command) => audit::run(command, context).await,
+        Command::Doctor(args) => doctor::run(&args, context).await,
         Command::Completions(args) => completions::run(&args, context),
         Command::DemoTool(args) => demo_tool::run(args).await,
     }

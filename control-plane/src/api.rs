@@ -18,6 +18,7 @@ mod health;
 mod input;
 mod join_tokens;
 mod nodes;
+mod orphans;
 mod plugins;
 mod problem;
 mod status;
@@ -65,6 +66,11 @@ pub trait FleetView: Send + Sync + 'static {
 
     /// How many nodes have a stream.
     fn connected(&self) -> u64;
+
+    /// Changes that only the full compare of each minute found.
+    fn missed(&self) -> u64 {
+        0
+    }
 
     /// The newest position of a part that a connected node acknowledged or was confirmed to hold.
     fn acknowledged(&self, node: &NodeId, part: Part) -> Option<Position>;
@@ -174,6 +180,9 @@ pub(crate) fn routes() -> Vec<Route> {
         route(delete, "/edges/{edge}/candidates/{plugin}", Assign, candidates::unset),
         route(read, "/nodes", View, nodes::list),
         route(read, "/nodes/{node}", View, nodes::show),
+        route(read, "/orphans", View, orphans::list),
+        route(post, "/orphans/adopt", Approve, orphans::adopt),
+        route(post, "/orphans/drop", Approve, orphans::drop),
         route(read, "/join-tokens", AdmitNodes, join_tokens::list),
         route(post, "/join-tokens", AdmitNodes, join_tokens::create),
         route(delete, "/join-tokens/{id}", AdmitNodes, join_tokens::revoke),

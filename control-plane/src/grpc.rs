@@ -4,6 +4,7 @@
 //! certificate no further than `Enroll`. What a stream says and hears is decided in [`session`],
 //! without I/O, and carried out in `stream`. Called by `server` alone.
 
+mod admission;
 mod bundle;
 mod codec;
 mod door;
@@ -35,8 +36,6 @@ pub struct Context {
     pub fleet: Fleet,
     /// Issues and checks certificates.
     pub authority: Arc<Authority>,
-    /// Raised only by a rewound store.
-    pub epoch: u64,
     /// The wall clock, for what is recorded and signed.
     pub clock: fn() -> Timestamp,
     /// When the server started: what milliseconds of its monotonic clock count from.

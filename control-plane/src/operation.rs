@@ -7,16 +7,20 @@ pub mod approve;
 pub mod assign;
 pub mod assign_candidate;
 pub mod create_edge;
+pub mod decide_orphans;
 pub mod find_bundle;
 pub mod issue_join_token;
 pub mod issue_token;
 pub mod join;
+pub mod load_nodes;
 pub mod load_part;
 pub mod note_node;
 pub mod push_version;
 mod reconcile_changes;
+pub mod record_held;
 pub mod record_listing;
 pub mod reject;
+pub mod rewind;
 pub mod start_fleet;
 pub mod store_texts;
 #[cfg(test)]
@@ -126,6 +130,10 @@ codes! {
     KindNotBuilt = "kind_not_built",
     /// Another plugin of the edge has a tool of that ID.
     ToolTaken = "tool_taken",
+    /// No node's hold of it waits for a decision.
+    NoOrphan = "no_orphan",
+    /// What nodes hold cannot be adopted as the database is.
+    NotAdoptable = "not_adoptable",
     /// The plugin is not assigned to the edge.
     NotAssigned = "not_assigned",
     /// The join token is unknown, revoked, expired or used up.

@@ -5,6 +5,7 @@
 //! fleet are one after the other (`SQLite`'s write lock, one advisory lock on `PostgreSQL`), so a head's
 //! generation is raised in commit order and what an operation read is still true when it commits.
 
+mod archives;
 pub(crate) mod assignments;
 pub(crate) mod audits;
 mod blobs;
@@ -17,6 +18,7 @@ pub(crate) mod listings;
 pub(crate) mod meta;
 mod migrate;
 pub(crate) mod nodes;
+pub(crate) mod orphans;
 pub(crate) mod pins;
 pub(crate) mod plugins;
 pub(crate) mod sightings;
@@ -32,6 +34,7 @@ mod tests;
 
 use std::str::FromStr as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
@@ -39,10 +42,12 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub(crate) use archives::Fault as ArchiveFault;
 pub use blobs::Blobs;
 pub(crate) use blobs::{StageFault, Staged};
 pub use error::Error;
 pub use nodes::NodeRecord;
+pub use orphans::Orphan;
 pub(crate) use snapshots::By;
 use sql::Pool;
 pub(crate) use sql::Transaction;
@@ -66,6 +71,7 @@ const CHANNEL: &str = "pintle_heads";
 pub struct Store {
     pool: Pool,
     wake: Arc<watch::Sender<u64>>,
+    written: Arc<AtomicU64>,
     /// Ends the listening once the last clone is dropped.
     _end: Arc<DropGuard>,
 }
@@ -90,7 +96,7 @@ impl Store {
             let listening = listen(pool.clone(), Arc::clone(&wake));
             tokio::spawn(end.clone().run_until_cancelled_owned(listening));
         }
-        Ok(Self { pool, wake, _end: Arc::new(end.drop_guard()) })
+        Ok(Self { pool, wake, written: Arc::default(), _end: Arc::new(end.drop_guard()) })
     }
 
     /// Begins a transaction that sees one state of everything.
@@ -136,6 +142,15 @@ impl Store {
 
     pub(crate) const fn pool(&self) -> &Pool {
         &self.pool
+    }
+
+    /// Transactions that this server wrote since it started.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_write(&self) {
+        self.written.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Wakes whoever waits in this process.

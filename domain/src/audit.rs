@@ -9,7 +9,7 @@ mod event;
 #[cfg(test)]
 mod tests;
 
-pub use event::{Event, FunctionDifference};
+pub use event::{Event, FunctionDifference, ProvenHead};
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};

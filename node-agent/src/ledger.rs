@@ -13,9 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use domain::digest::{Digest, ListingHash};
 use domain::plugin_set::{Head, Part, Trust};
-use proto::convert::{Content, PartContent};
+use proto::convert::{Content, MESSAGE_MAX, PartContent, manifest_entries};
 use proto::v1;
 
 /// Believes a signed head, or says why not.
@@ -123,6 +124,20 @@ impl Ledger {
 }
 
 impl HeldPart {
+    /// The whole as a message, with the texts that fit into one.
+    pub(crate) fn as_update(&self) -> v1::PartUpdate {
+        let resources = self.content.bodies.values().cloned();
+        let mut bodies: Vec<Bytes> = resources.collect();
+        let mut left = MESSAGE_MAX / 2;
+        for text in self.texts.values() {
+            let Some(rest) = left.checked_sub(text.len()) else { break };
+            left = rest;
+            bodies.push(Bytes::copy_from_slice(text.as_bytes()));
+        }
+        let manifest = manifest_entries(&self.content.manifest);
+        v1::PartUpdate { head: Some(self.signed.clone()), manifest, bodies }
+    }
+
     /// What it says. Resources that cannot be read are left out of it.
     pub(crate) fn read(&self) -> Content {
         self.content.read(self.head.part).0

@@ -2,7 +2,7 @@
 
 use crate::{pintle, text};
 
-const VERBS: [&[&str]; 32] = [
+const VERBS: [&[&str]; 33] = [
     &["up"],
     &["demo"],
     &["server"],
@@ -11,6 +11,7 @@ const VERBS: [&[&str]; 32] = [
     &["assign"],
     &["unassign"],
     &["catalog"],
+    &["doctor"],
     &["completions"],
     &["demo-tool"],
     &["node", "token"],

@@ -85,11 +85,13 @@ impl From<Error> for Problem {
 
 const fn status(code: Code) -> StatusCode {
     match code {
-        Code::NotFound | Code::NotAssigned => StatusCode::NOT_FOUND,
+        Code::NotFound | Code::NotAssigned | Code::NoOrphan => StatusCode::NOT_FOUND,
         Code::Invalid | Code::ArchiveDiffers => StatusCode::BAD_REQUEST,
         Code::BadBundle | Code::KindNotBuilt => StatusCode::UNPROCESSABLE_ENTITY,
         Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Code::VersionDiffers | Code::ToolTaken | Code::ApprovalStale => StatusCode::CONFLICT,
+        Code::VersionDiffers | Code::ToolTaken | Code::ApprovalStale | Code::NotAdoptable => {
+            StatusCode::CONFLICT
+        }
         Code::JoinRefused | Code::Denied => StatusCode::FORBIDDEN,
         Code::Unauthenticated => StatusCode::UNAUTHORIZED,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,

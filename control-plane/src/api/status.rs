@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::AppState;
 use super::answer::Answer;
-use crate::store::{audits, changes, edges, meta, nodes, pins, plugins};
+use crate::store::{audits, changes, edges, meta, nodes, orphans, pins, plugins};
 
 /// More edges or plugins than this are not counted further.
 const COUNT_MAX: u64 = 100_000;
@@ -35,6 +35,9 @@ pub(super) async fn show(State(state): State<AppState>) -> Answer {
         "plugins": plugins.len(),
         "open_changes": changes::count_open(&mut tx).await?,
         "waiting_origins": waiting_origins,
+        "database": { "writes": state.store.written() },
+        "fanout_missed": state.fleet.missed(),
+        "orphans": orphans::count_open(&mut tx).await?,
         "audit": { "events": tail.seq, "head": tail.hash.to_string() },
     })))
 }

@@ -8,6 +8,7 @@
 pub(super) mod bodies;
 mod hello;
 mod reports;
+mod salvage;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -26,7 +27,10 @@ use proto::v1;
 use proto::v1::server_message::Message;
 
 use crate::fleet::{EdgeSet, EncodedPart, FRESH_MS, Farewell};
+use crate::operation::rewind::Proof;
+use hello::Step;
 use reports::Reports;
+pub(super) use salvage::{HeldTrust, Shown};
 use watch::Watch;
 
 /// How often a node says that it lives. 10,000 nodes then say so 670 times a second, and a lost
@@ -65,8 +69,12 @@ pub(super) enum Input {
     Set(Set),
     /// [`Effect::Admit`] is done: what the Welcome says.
     Admitted { session: String, epoch: u64, fleet_size: u32 },
-    /// [`Effect::Reload`] is done.
+    /// [`Effect::Reload`] or [`Effect::Rewind`] is done.
     Reloaded(Set),
+    /// [`Effect::Salvage`] is done: whether the node is to be asked for what it holds.
+    Lost(bool),
+    /// [`Effect::KeepHeld`] is done, or failed.
+    HeldKept,
     /// [`Effect::Record`] is done.
     Recorded(Arc<Report>, Outcome),
     /// [`Effect::StoreTexts`] is done.
@@ -118,6 +126,12 @@ pub(super) enum Effect {
     Admit(Arc<Hello>),
     /// Read the heads again: the node has a newer one than memory does.
     Reload,
+    /// The node has newer ones than the database, validly signed: begin a new epoch, and read the heads.
+    Rewind(Vec<Proof>),
+    /// Find out whether the trust that the node holds, of an earlier epoch, is lost here.
+    Salvage(HeldTrust),
+    /// Compare what the node held as approved, which is signed, with what is on record.
+    KeepHeld(Box<Shown>),
     /// Record a report.
     Record(BootId, Arc<Report>),
     /// Keep texts that the node sent.
@@ -143,7 +157,9 @@ enum State {
     /// Nothing was heard yet.
     New,
     /// The Hello is being noted.
-    Opening { hello: Arc<Hello>, reloaded: bool, admitted: Option<(String, u64, u32)> },
+    Opening { hello: Arc<Hello>, step: Step, admitted: Option<(String, u64, u32)> },
+    /// The Welcome was sent; no part is, until it is known what only the node holds.
+    Salvaging { held: HeldTrust, asked: Option<u64> },
     /// The Welcome was sent.
     Open,
     /// Nothing more is said.
@@ -169,6 +185,8 @@ pub(super) struct Session {
     slots: BTreeMap<Part, Slot>,
     reports: Reports,
     watch: Watch,
+    /// The node proved that the database has another trust at the position that it holds.
+    forked: bool,
     /// The digest of the status that is noted or being noted.
     status: Option<Digest>,
     /// Bodies that were found for a Need whose texts are still being read.
@@ -188,6 +206,7 @@ impl Session {
             slots: BTreeMap::new(),
             reports: Reports::default(),
             watch: Watch::new(now),
+            forked: false,
             status: None,
             answer: Vec::new(),
             wall: Timestamp::default(),
@@ -201,6 +220,7 @@ impl Session {
         if !matches!(self.state, State::Closed) {
             self.take(now, input);
             self.retry_reports(now);
+            self.give_up_salvage(now);
             self.look_at_the_time(now);
         }
         std::mem::take(&mut self.out)
@@ -209,6 +229,7 @@ impl Session {
     /// When to call with [`Input::Tick`] if nothing else comes.
     pub(super) fn deadline(&self) -> u64 {
         let due = self.watch.deadline(self.waiting_since(), self.is_new());
+        let due = self.shown_by().map_or(due, |by| by.min(due));
         self.reports.next_retry().map_or(due, |retry| retry.min(due))
     }
 
@@ -226,6 +247,8 @@ impl Session {
                 self.admitted(now, (session, epoch, fleet_size));
             }
             Input::Reloaded(set) => self.reloaded(now, set),
+            Input::Lost(is_lost) => self.lost(now, is_lost),
+            Input::HeldKept => self.salvaged(now),
             Input::Recorded(report, outcome) => self.recorded(now, &report, outcome),
             Input::Stored => self.record_waiting(now),
             Input::Texts(texts) => {
@@ -253,9 +276,10 @@ impl Session {
             NodeSaid::Ack(acked) => self.acked(now, acked),
             NodeSaid::Nack(refused) => self.refused(refused),
             NodeSaid::Need(digests) => self.need(digests),
-            NodeSaid::Report(report) => self.report(*report),
+            NodeSaid::Report(report) => self.report(now, *report),
             NodeSaid::Listings(texts) if !texts.is_empty() => self.perform(Effect::StoreTexts(texts)),
             NodeSaid::Listings(_) => {}
+            NodeSaid::HeldPart(update) => self.shown(now, *update),
             NodeSaid::Status(status) => self.note_status(status),
             NodeSaid::Heartbeat(digest) => {
                 let want_status = digest != self.status;

@@ -1,6 +1,8 @@
 //! Carries out what a session decides: reads the node's messages, waits for changes and the time,
 //! does the work, sends what comes out.
 
+mod salvage;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
@@ -9,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::digest::ListingHash;
+use domain::plugin_set::Part;
 use proto::convert::{NodeSaid, Report};
 use proto::v1;
 use proto::v1::NodeMessage;
@@ -254,21 +257,14 @@ impl Stream {
                 let edge = Arc::clone(&self.registration.edge);
                 Box::pin(async move {
                     let greeted = context.fleet.greet(&node, &edge, &hello).await;
-                    admitted(&node, session, context.epoch, greeted)
+                    let epoch = edge.set().get(Part::Trust).map_or(1, |trust| trust.position.epoch);
+                    admitted(&node, session, epoch, greeted)
                 })
             }
-            Effect::Reload => {
-                let edge = Arc::clone(&self.registration.edge);
-                let grants = self.registration.own.clone();
-                Box::pin(async move {
-                    if let Err(error) = context.fleet.look(true).await {
-                        tracing::error!(error = %Chain(&error), "heads could not be read again");
-                        return Input::Failed;
-                    }
-                    let grants = Some(Arc::clone(&grants.borrow().grants));
-                    Input::Reloaded(Set { edge: edge.set(), grants })
-                })
-            }
+            Effect::Reload => self.reread(None),
+            Effect::Rewind(proofs) => self.reread(Some(proofs)),
+            Effect::Salvage(held) => self.is_lost(held),
+            Effect::KeepHeld(shown) => self.keep_held(*shown),
             Effect::Record(boot, report) => Box::pin(async move {
                 let _turn = context.fleet.turn().await;
                 let outcome = record_listing(&context.store, now, &node, &boot, &report).await;

@@ -91,7 +91,7 @@ pub(crate) async fn load_trust(tx: &mut Transaction, edge: &EdgeName) -> Result<
     Ok(trust)
 }
 
-async fn load_version(
+pub(super) async fn load_version(
     tx: &mut Transaction,
     edge: &EdgeName,
     version: &PluginVersion,

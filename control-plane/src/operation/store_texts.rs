@@ -55,7 +55,7 @@ pub async fn store_texts(
 
 /// Why a text is no canonical listing: a node could otherwise have people approve text that its own
 /// rules would have written out. The name is not part of it, so any will do to read it as an entry.
-fn canonical_fault(text: &str) -> Option<String> {
+pub(super) fn canonical_fault(text: &str) -> Option<String> {
     let entry = match text.strip_prefix('{') {
         Some("}") => r#"{"name":"x"}"#.to_owned(),
         Some(rest) => format!(r#"{{"name":"x",{rest}"#),

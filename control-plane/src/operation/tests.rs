@@ -4,4 +4,5 @@ mod joining;
 mod listing;
 mod pinning;
 mod pushing;
+mod rewinding;
 mod trying;

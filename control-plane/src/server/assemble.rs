@@ -57,7 +57,6 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
         blobs: blobs.clone(),
         fleet: fleet.clone(),
         authority: Arc::clone(&authority),
-        epoch: fleet_record.epoch,
         clock: now,
         started: tokio::time::Instant::now(),
         streams: streams.clone(),

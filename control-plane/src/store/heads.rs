@@ -10,6 +10,8 @@ use super::{Error, meta};
 statements! {
     RAISE = "insert into heads (scope, part, epoch, generation) values ($1, $2, $3, 1) \
              on conflict (scope, part) do update set epoch = excluded.epoch, generation = heads.generation + 1";
+    RAISE_ALL = "update heads set epoch = $1, generation = generation + 1";
+    JUMP = "update heads set generation = $3 + 1 where scope = $1 and part = $2 and generation <= $3";
     GET = "select scope, part, epoch, generation from heads where scope = $1 and part = $2";
     ALL = "select scope, part, epoch, generation from heads order by scope, part";
 }
@@ -34,6 +36,19 @@ pub(crate) async fn raise(tx: &mut Transaction, heads: &BTreeSet<(Scope, Part)>)
     let epoch = meta::epoch(tx).await?;
     for (scope, part) in heads {
         tx.execute(RAISE, args![scope, part, epoch]).await?;
+    }
+    Ok(())
+}
+
+/// Raises all heads to a new epoch, each past what it was and what is proven of it.
+pub(crate) async fn raise_all(
+    tx: &mut Transaction,
+    epoch: u64,
+    proven: &[(Scope, Part, Position)],
+) -> Result<(), Error> {
+    tx.execute(RAISE_ALL, args![epoch]).await?;
+    for (scope, part, position) in proven {
+        tx.execute(JUMP, args![scope, part, position.generation]).await?;
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ pub(crate) const AUTHORITY_KEY: &str = "authority.key_sha256";
 
 statements! {
     GET = "select value from meta where key = $1";
+    SET = "insert into meta (key, value) values ($1, $2) on conflict (key) do update set value = excluded.value";
     SET_ONCE = "insert into meta (key, value) values ($1, $2) on conflict (key) do nothing";
 }
 
@@ -25,6 +26,11 @@ pub(crate) async fn get(tx: &mut Transaction, key: &str) -> Result<Option<String
 /// Sets it unless it is set; answers whether it did.
 pub(crate) async fn set_once(tx: &mut Transaction, key: &str, value: &str) -> Result<bool, Error> {
     Ok(tx.execute(SET_ONCE, args![key, value]).await? == 1)
+}
+
+/// Sets the fleet's epoch.
+pub(crate) async fn set_epoch(tx: &mut Transaction, epoch: u64) -> Result<(), Error> {
+    tx.execute(SET, args![EPOCH, epoch.to_string()]).await.map(|_| ())
 }
 
 /// The fleet's epoch.

@@ -14,6 +14,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_796_000_000_000);
 
 fn statements() -> Vec<Statement> {
     let modules = [
+        archives::STATEMENTS,
         assignments::STATEMENTS,
         audits::STATEMENTS,
         candidates::STATEMENTS,
@@ -23,6 +24,7 @@ fn statements() -> Vec<Statement> {
         listings::STATEMENTS,
         meta::STATEMENTS,
         nodes::STATEMENTS,
+        orphans::STATEMENTS,
         pins::STATEMENTS,
         plugins::STATEMENTS,
         sightings::STATEMENTS,
@@ -39,6 +41,7 @@ fn own_statements(is_postgres: bool) -> Vec<Statement> {
         .into_iter()
         .chain(snapshots::own_statements(is_postgres))
         .chain(changes::own_statements(is_postgres))
+        .chain(nodes::own_statements(is_postgres))
         .chain([heads::of_scopes(is_postgres)])
         .collect()
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use domain::audit::{Event, Origin};
 use domain::id::{EdgeName, NodeId};
-use domain::plugin_set::{Part, Scope};
+use domain::plugin_set::{Part, Position, Scope};
 use domain::time::Timestamp;
 
 use super::sql::{Statement, Transaction, args};
-use super::{CHANNEL, Error, Store, audits, heads};
+use super::{CHANNEL, Error, Store, audits, heads, meta, orphans};
 
 // These two are PostgreSQL's alone, so they are not among the statements that both engines prepare.
 
@@ -27,6 +27,8 @@ pub struct WriteTx {
     store: Store,
     raised: BTreeSet<(Scope, Part)>,
     events: Vec<(Origin, Event)>,
+    /// Whether heads were raised by the transaction itself.
+    has_raised: bool,
 }
 
 impl WriteTx {
@@ -35,7 +37,7 @@ impl WriteTx {
         if tx.is_postgres() {
             tx.rows(LOCK, args![]).await?;
         }
-        Ok(Self { tx, store: store.clone(), raised: BTreeSet::new(), events: Vec::new() })
+        Ok(Self { tx, store: store.clone(), raised: BTreeSet::new(), events: Vec::new(), has_raised: false })
     }
 
     /// The transaction itself, for reading and recording.
@@ -55,6 +57,18 @@ impl WriteTx {
         self.raise(Scope::Edge(edge.clone()), Part::Grants);
     }
 
+    /// Raises all heads to a new epoch, since nodes hold proof of what this database does not.
+    pub(crate) async fn rewind(
+        &mut self,
+        epoch: u64,
+        proven: &[(Scope, Part, Position)],
+    ) -> Result<(), Error> {
+        self.has_raised = true;
+        orphans::remember(&mut self.tx, epoch).await?;
+        meta::set_epoch(&mut self.tx, epoch).await?;
+        heads::raise_all(&mut self.tx, epoch, proven).await
+    }
+
     /// Adds what happened to the audit log at commit.
     pub(crate) fn audit(&mut self, origin: &Origin, event: Event) {
         self.events.push((origin.clone(), event));
@@ -71,11 +85,13 @@ impl WriteTx {
         }
         heads::raise(&mut self.tx, &self.raised).await?;
         audits::append(&mut self.tx, now, &self.events).await?;
-        if self.tx.is_postgres() && !self.raised.is_empty() {
+        let wakes = self.has_raised || !self.raised.is_empty();
+        if self.tx.is_postgres() && wakes {
             self.tx.rows(NOTIFY, args![CHANNEL]).await?;
         }
         self.tx.commit().await?;
-        if !self.raised.is_empty() {
+        self.store.count_write();
+        if wakes {
             self.store.wake();
         }
         Ok(())

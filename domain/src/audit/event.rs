@@ -3,15 +3,17 @@
 //! Secrets, arguments and results are never in one. Texts that came from plugins or nodes are made
 //! visible here, once for all readers.
 
+mod fields;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::digest::{Digest, ListingHash};
 use crate::id::{EdgeName, NodeId, NodeName, PluginName, PluginVersion, ToolId};
+use crate::plugin_set::{Part, Position, Scope};
 use crate::time::Timestamp;
-use crate::visible::make_visible;
 
 /// How one function of a version differs from what the fleet goes by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +28,19 @@ pub struct FunctionDifference {
     pub approved: Option<ListingHash>,
     /// The hash seen; `None` if it is gone.
     pub seen: Option<ListingHash>,
+}
+
+/// A head that a node holds and that the database, at `base`, does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProvenHead {
+    /// Whose part.
+    pub scope: Scope,
+    /// Which part.
+    pub part: Part,
+    /// Where the node has it.
+    pub position: Position,
+    /// Where the database has it.
+    pub base: Position,
 }
 
 /// What happened.
@@ -115,6 +130,12 @@ pub enum Event {
     },
     /// A node sent a listing whose hash was not asked for, or that is not in canonical form.
     ListingFalse { node: NodeName, hash: ListingHash, fault: String },
+    /// A node holds what the database lost: it was restored from a copy, and a new epoch begins.
+    StoreRewound { node: NodeId, node_name: NodeName, epoch: u64, earlier: u64, proven: Vec<ProvenHead> },
+    /// What a node held as approved was read; so much of it the database does not know.
+    OrphansFound { node_name: NodeName, edge: EdgeName, digest: Digest, count: u64 },
+    /// People adopted again, or dropped, what only nodes held.
+    OrphansDecided { plugin: PluginName, held: Vec<String>, adopted: bool },
     /// A request was denied.
     AccessDenied { action: String, missing: String },
 }
@@ -145,6 +166,10 @@ impl Event {
             Self::EndpointMoved { .. } => "plugin.endpoint.moved",
             Self::EndpointApprove { .. } => "plugin.endpoint.approve",
             Self::ListingFalse { .. } => "plugin.listing.false",
+            Self::StoreRewound { .. } => "fleet.store.rewound",
+            Self::OrphansFound { .. } => "fleet.orphans.found",
+            Self::OrphansDecided { adopted: true, .. } => "fleet.orphans.adopt",
+            Self::OrphansDecided { adopted: false, .. } => "fleet.orphans.drop",
             Self::AccessDenied { .. } => "access.denied",
         }
     }
@@ -153,7 +178,11 @@ impl Event {
     /// `fleet`.
     pub fn subject(&self) -> String {
         match self {
-            Self::FleetCreate { .. } | Self::AccessDenied { .. } => "fleet".to_owned(),
+            Self::FleetCreate { .. } | Self::StoreRewound { .. } | Self::AccessDenied { .. } => {
+                "fleet".to_owned()
+            }
+            Self::OrphansFound { edge, .. } => format!("edge/{edge}"),
+            Self::OrphansDecided { plugin, .. } => format!("plugin/{plugin}"),
             Self::TokenCreate { token, .. } | Self::TokenRevoke { token, .. } => format!("token/{token}"),
             Self::JoinTokenCreate { token, .. } | Self::JoinTokenRevoke { token, .. } => {
                 format!("join_token/{token}")
@@ -190,6 +219,9 @@ impl Event {
             | Self::JoinTokenCreate { .. }
             | Self::JoinTokenRevoke { .. }
             | Self::AccessDenied { .. } => self.fields_of_access(),
+            Self::StoreRewound { .. } | Self::OrphansFound { .. } | Self::OrphansDecided { .. } => {
+                self.fields_of_store()
+            }
             Self::NodeJoin { .. }
             | Self::NodeVersionsSet { .. }
             | Self::EdgeCreate { .. }
@@ -209,150 +241,4 @@ impl Event {
             | Self::EndpointApprove { .. } => self.fields_of_tools(),
         }
     }
-
-    fn fields_of_access(&self) -> Value {
-        match self {
-            Self::FleetCreate { fleet, name } => json!({ "fleet": fleet, "name": visible(name) }),
-            Self::TokenCreate { token, token_name, roles, scopes } => {
-                json!({ "token": token, "token_name": visible(token_name), "roles": roles, "scopes": scopes })
-            }
-            Self::TokenRevoke { token, token_name } => {
-                json!({ "token": token, "token_name": visible(token_name) })
-            }
-            Self::JoinTokenCreate { token, edge, uses, expires_at } => json!({
-                "token": token,
-                "edge": edge.as_str(),
-                "uses": uses,
-                "expires_at": expires_at.to_string(),
-            }),
-            Self::JoinTokenRevoke { token, edge } => json!({ "token": token, "edge": edge.as_str() }),
-            Self::AccessDenied { action, missing } => json!({ "action": action, "missing": missing }),
-            _ => Value::Null,
-        }
-    }
-
-    fn fields_of_fleet(&self) -> Value {
-        match self {
-            Self::NodeJoin { node, node_name, edge, token, agent_version } => json!({
-                "node": node.as_str(),
-                "node_name": node_name.as_str(),
-                "edge": edge.as_str(),
-                "token": token,
-                "agent_version": visible(agent_version),
-            }),
-            Self::NodeVersionsSet { node, node_name, versions } => json!({
-                "node": node.as_str(),
-                "node_name": node_name.as_str(),
-                "versions": versions.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            }),
-            Self::EdgeCreate { edge } => json!({ "edge": edge.as_str() }),
-            Self::PluginVersionPush { version, content_digest, archive_sha256, archive_length, tools } => {
-                json!({
-                    "plugin": version.plugin.as_str(),
-                    "version": version.version.to_string(),
-                    "content_digest": content_digest.to_string(),
-                    "archive_sha256": archive_sha256.to_string(),
-                    "archive_length": archive_length,
-                    "tools": tools.iter().map(ToolId::as_str).collect::<Vec<_>>(),
-                })
-            }
-            Self::EdgeAssignmentSet { edge, version, earlier } => json!({
-                "edge": edge.as_str(),
-                "plugin": version.plugin.as_str(),
-                "version": version.version.to_string(),
-                "earlier": earlier.as_ref().map(ToString::to_string),
-            }),
-            Self::EdgeAssignmentUnset { edge, version } => json!({
-                "edge": edge.as_str(),
-                "plugin": version.plugin.as_str(),
-                "version": version.version.to_string(),
-            }),
-            Self::EdgeCandidateSet { edge, version, installed, nodes, source } => json!({
-                "edge": edge.as_str(),
-                "plugin": version.plugin.as_str(),
-                "version": version.version.to_string(),
-                "installed": installed.as_ref().map(ToString::to_string),
-                "nodes": nodes.iter().map(NodeName::as_str).collect::<Vec<_>>(),
-                "source": source,
-            }),
-            Self::EdgeCandidateUnset { edge, version, source, promoted } => json!({
-                "edge": edge.as_str(),
-                "plugin": version.plugin.as_str(),
-                "version": version.version.to_string(),
-                "source": source,
-                "promoted": promoted,
-            }),
-            Self::ListingFalse { node, hash, fault } => {
-                json!({ "node": node.as_str(), "hash": hash.to_string(), "fault": visible(fault) })
-            }
-            _ => Value::Null,
-        }
-    }
-
-    fn fields_of_tools(&self) -> Value {
-        match self {
-            Self::ToolsSnapshot { version, tool, node, functions } => {
-                let functions: serde_json::Map<String, Value> =
-                    functions.iter().map(|(name, hash)| (visible(name), json!(hash.to_string()))).collect();
-                with(of_tool(version, tool), json!({ "node": node.as_str(), "functions": functions }))
-            }
-            Self::ToolsChanged { node, difference } => {
-                with(of_difference(difference), json!({ "node": node.as_str() }))
-            }
-            Self::ToolsRestored { difference } => of_difference(difference),
-            Self::ToolsApprove { functions, attended, .. } => json!({
-                "functions": functions.iter().map(of_difference).collect::<Vec<_>>(),
-                "attended": attended,
-            }),
-            Self::ToolsReject { functions, .. } => {
-                json!({ "functions": functions.iter().map(of_difference).collect::<Vec<_>>() })
-            }
-            Self::EndpointPinned { edge, version, tool, origin, address_class } => with(
-                of_tool(version, tool),
-                json!({ "edge": edge.as_str(), "origin": visible(origin), "address_class": address_class }),
-            ),
-            Self::EndpointMoved { edge, version, tool, earlier, origin } => {
-                with(of_move(version, tool, earlier, origin), json!({ "edge": edge.as_str() }))
-            }
-            Self::EndpointApprove { edge, version, tool, earlier, origin, attended } => with(
-                of_move(version, tool, earlier, origin),
-                json!({ "edge": edge.as_ref().map(EdgeName::as_str), "attended": attended }),
-            ),
-            _ => Value::Null,
-        }
-    }
-}
-
-/// An object with the members of another.
-fn with(mut object: Value, more: Value) -> Value {
-    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
-        object.extend(more);
-    }
-    object
-}
-
-fn of_tool(version: &PluginVersion, tool: &ToolId) -> Value {
-    json!({
-        "plugin": version.plugin.as_str(),
-        "version": version.version.to_string(),
-        "tool": visible(tool.as_str()),
-    })
-}
-
-fn of_difference(difference: &FunctionDifference) -> Value {
-    let more = json!({
-        "function": visible(&difference.function),
-        "approved": difference.approved.map(|hash| hash.to_string()),
-        "seen": difference.seen.map(|hash| hash.to_string()),
-    });
-    with(of_tool(&difference.version, &difference.tool), more)
-}
-
-fn of_move(version: &PluginVersion, tool: &ToolId, earlier: &[String], origin: &str) -> Value {
-    let earlier: Vec<String> = earlier.iter().map(|origin| visible(origin)).collect();
-    with(of_tool(version, tool), json!({ "earlier": earlier, "origin": visible(origin) }))
-}
-
-fn visible(text: &str) -> String {
-    make_visible(text).into_owned()
 }

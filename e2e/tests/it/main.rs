@@ -12,4 +12,5 @@ mod demo;
 mod refusals;
 mod remote;
 mod restarts;
+mod rewound;
 mod servers;

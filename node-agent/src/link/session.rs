@@ -152,6 +152,7 @@ impl Session {
             Message::HeartbeatAck(ack) if ack.want_status => vec![Order::WantStatus],
             Message::HeartbeatAck(_) => Vec::new(),
             Message::Ping(_) => vec![self.beat(now_ms)],
+            Message::WantHeld(want) => self.show_held(&want),
         }
     }
 
@@ -232,6 +233,14 @@ impl Session {
         }
         orders.push(Order::Confirmed);
         orders
+    }
+
+    /// What is held of a part, as it came. The control plane lost it, and may learn it from here.
+    fn show_held(&self, want: &v1::WantHeld) -> Vec<Order> {
+        let held = convert::part("WantHeld.part", want.part).ok().and_then(|part| self.held.parts.get(&part));
+        // Nothing held is an answer too: somebody waits for it.
+        let update = held.map(|held| held.as_update()).unwrap_or_default();
+        vec![Order::Send(NodeSaid::HeldPart(Box::new(update)))]
     }
 
     fn part(&mut self, update: v1::PartUpdate) -> Vec<Order> {

@@ -35,6 +35,8 @@ pub enum NodeSaid {
     Status(Status),
     /// It lives; the digest of the status that it sent last.
     Heartbeat(Option<Digest>),
+    /// All that it holds of a part, as it was asked for; believed by its signature alone.
+    HeldPart(Box<v1::PartUpdate>),
 }
 
 /// Who connects, and what it holds.
@@ -104,6 +106,7 @@ impl TryFrom<v1::NodeMessage> for NodeSaid {
             Message::Heartbeat(beat) => {
                 Self::Heartbeat(Some(digest("Heartbeat.status_digest", &beat.status_digest)?))
             }
+            Message::HeldPart(part) => Self::HeldPart(Box::new(part)),
         })
     }
 }
@@ -118,6 +121,7 @@ impl From<&NodeSaid> for v1::NodeMessage {
             NodeSaid::Report(report) => Message::Listing(report.as_ref().into()),
             NodeSaid::Listings(canonical) => Message::Listings(v1::Listings { canonical: canonical.clone() }),
             NodeSaid::Status(status) => Message::Status(status.into()),
+            NodeSaid::HeldPart(part) => Message::HeldPart(part.as_ref().clone()),
             NodeSaid::Heartbeat(digest) => Message::Heartbeat(v1::Heartbeat {
                 status_digest: digest.map(|digest| digest.as_bytes().to_vec()).unwrap_or_default(),
             }),

@@ -32,7 +32,7 @@ pub struct JoinResponse {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NodeMessage {
-    #[prost(oneof = "node_message::Message", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "node_message::Message", tags = "1, 2, 3, 4, 5, 6, 7, 8, 20")]
     pub message: ::core::option::Option<node_message::Message>,
 }
 /// Nested message and enum types in `NodeMessage`.
@@ -55,11 +55,15 @@ pub mod node_message {
         Status(super::NodeStatus),
         #[prost(message, tag = "8")]
         Heartbeat(super::Heartbeat),
+        /// The answer to WantHeld: the part as it is held, with its bodies and, as far as they fit into a
+        /// message, the canonical listings that it names.
+        #[prost(message, tag = "20")]
+        HeldPart(super::PartUpdate),
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ServerMessage {
-    #[prost(oneof = "server_message::Message", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "server_message::Message", tags = "1, 2, 3, 4, 5, 6, 7, 8, 20")]
     pub message: ::core::option::Option<server_message::Message>,
 }
 /// Nested message and enum types in `ServerMessage`.
@@ -82,6 +86,8 @@ pub mod server_message {
         Goodbye(super::Goodbye),
         #[prost(message, tag = "8")]
         Ping(super::Ping),
+        #[prost(message, tag = "20")]
+        WantHeld(super::WantHeld),
     }
 }
 /// One held part: what the node has durably.
@@ -187,6 +193,13 @@ pub struct ManifestEntry {
     pub name: ::prost::alloc::string::String,
     #[prost(bytes = "vec", tag = "2")]
     pub digest: ::prost::alloc::vec::Vec<u8>,
+}
+/// Asks for all that the node holds of a part: the database was restored from a copy and may have lost
+/// what the part says. Sent before anything of that part is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WantHeld {
+    #[prost(enumeration = "Part", tag = "1")]
+    pub part: i32,
 }
 /// Asks for bodies by digest: resources of a part, or canonical listings that `trust` names.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

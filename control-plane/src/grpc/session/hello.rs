@@ -8,6 +8,8 @@ use proto::convert::{Acked, Hello};
 use proto::v1;
 use proto::v1::server_message::Message;
 
+use crate::operation::rewind::Proof;
+
 use super::{Effect, HEARTBEAT_MS, Output, PROTOCOL, Session, Set, State, fresh_ms};
 
 /// How a held part compares with the fleet's.
@@ -17,7 +19,18 @@ enum Held {
     /// Older, or nothing that counts: the part is sent.
     Behind(Option<Position>),
     /// The fleet signed something that the database does not have.
-    Ahead(String),
+    Ahead(Proof),
+}
+
+/// How far the opening of a stream came whose node is ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Compared with memory, which may only be late.
+    Memory,
+    /// Compared with what the database said just now.
+    Reloaded,
+    /// A new epoch was begun.
+    Rewound,
 }
 
 impl Session {
@@ -30,7 +43,7 @@ impl Session {
         self.boot = Some(hello.boot.clone());
         self.status = Some(hello.status.digest());
         let hello = Arc::new(hello);
-        self.state = State::Opening { hello: Arc::clone(&hello), reloaded: false, admitted: None };
+        self.state = State::Opening { hello: Arc::clone(&hello), step: Step::Memory, admitted: None };
         self.perform(Effect::Admit(hello));
     }
 
@@ -46,33 +59,57 @@ impl Session {
         self.open(now);
     }
 
-    /// Compares and welcomes. A node that is ahead makes the server read its heads again once: its
-    /// memory may only be late. If it is still ahead, the database is older than what was signed,
-    /// and nothing is said that would move the node backwards.
+    /// Compares and welcomes. A node that is ahead makes the server read its heads again: its memory may
+    /// only be late. If the node is still ahead, the database is older than what was signed, and a new
+    /// epoch begins, so that nothing that nodes hold is taken for newer than what they are told.
     fn open(&mut self, now: u64) {
-        let State::Opening { hello, reloaded, admitted: Some((session, epoch, fleet_size)) } = &self.state
-        else {
-            return;
-        };
-        let (hello, reloaded) = (Arc::clone(hello), *reloaded);
-        let (session, epoch, fleet_size) = (session.clone(), *epoch, *fleet_size);
-        let mut current = Vec::new();
+        let State::Opening { hello, step, admitted: Some(admitted) } = &self.state else { return };
+        let (hello, step, admitted) = (Arc::clone(hello), *step, admitted.clone());
+        let (mut current, mut proofs, mut behind) = (Vec::new(), Vec::new(), Vec::new());
         for part in Part::ALL {
             match self.compare(part, &hello) {
                 Held::Current => current.push(part),
-                Held::Behind(position) => self.slots.entry(part).or_default().sent = position,
-                Held::Ahead(_) if !reloaded => {
-                    self.state = State::Opening {
-                        hello,
-                        reloaded: true,
-                        admitted: Some((session, epoch, fleet_size)),
-                    };
-                    return self.perform(Effect::Reload);
-                }
-                Held::Ahead(reason) => return self.goodbye("refused", &reason, 30_000),
+                Held::Behind(position) => behind.push((part, position)),
+                Held::Ahead(proof) => proofs.push(proof),
             }
         }
-        self.state = State::Open;
+        if !proofs.is_empty() {
+            return self.ahead(hello, admitted, (step, proofs));
+        }
+        for (part, position) in behind {
+            self.slots.entry(part).or_default().sent = position;
+        }
+        self.welcome(admitted, &current);
+        for part in current {
+            self.confirm(part);
+        }
+        match self.held_before_the_epoch(&hello) {
+            Some(held) => self.salvage(held),
+            None => {
+                self.state = State::Open;
+                self.push(now);
+            }
+        }
+    }
+
+    fn ahead(&mut self, hello: Arc<Hello>, admitted: (String, u64, u32), (step, proofs): (Step, Vec<Proof>)) {
+        let (step, effect) = match step {
+            Step::Memory => (Step::Reloaded, Effect::Reload),
+            Step::Reloaded => {
+                self.forked = proofs.iter().any(|proof| proof.part == Part::Trust && proof.forked);
+                (Step::Rewound, Effect::Rewind(proofs))
+            }
+            Step::Rewound => {
+                return self.goodbye("refused", "the control plane cannot begin a new epoch now", 30_000);
+            }
+        };
+        self.state = State::Opening { hello, step, admitted: Some(admitted) };
+        self.perform(effect);
+    }
+
+    fn welcome(&mut self, (session, epoch, fleet_size): (String, u64, u32), current: &[Part]) {
+        // A new epoch may have begun since the node was admitted.
+        let epoch = self.set.parts().map(|part| part.position.epoch).fold(epoch, u64::max);
         self.send(Message::Welcome(v1::Welcome {
             session,
             epoch,
@@ -82,10 +119,6 @@ impl Session {
             fleet_size,
             clock_ms: self.wall.as_millis(),
         }));
-        for part in current {
-            self.confirm(part);
-        }
-        self.push(now);
     }
 
     fn confirm(&mut self, part: Part) {
@@ -113,18 +146,16 @@ impl Session {
         }
         match proto::head::verify(signed, &self.identity.fleet, &[&self.identity.authority]) {
             Err(_) => Held::Behind(None),
-            Ok(_) if head.position == built.position => Held::Ahead(format!(
-                "the node holds {part} {} with digest {}, the database has {} at that position",
-                head.position, head.digest, built.digest
-            )),
-            Ok(_) => Held::Ahead(format!(
-                "the node holds {part} {}, which is newer than {} in the database; was it restored from a backup?",
-                head.position, built.position
-            )),
+            Ok(_) => Held::Ahead(Proof {
+                forked: head.position == built.position,
+                scope: head.scope,
+                part,
+                position: head.position,
+            }),
         }
     }
 
-    fn is_own(&self, part: Part, head: &Head) -> bool {
+    pub(super) fn is_own(&self, part: Part, head: &Head) -> bool {
         use domain::plugin_set::Scope;
         let is_scope = match &head.scope {
             Scope::Edge(edge) => part != Part::Grants && *edge == self.identity.edge,
@@ -134,6 +165,6 @@ impl Session {
     }
 }
 
-fn read(signed: &v1::SignedHead) -> Option<Head> {
+pub(super) fn read(signed: &v1::SignedHead) -> Option<Head> {
     v1::HeadStatement::decode(signed.statement.as_slice()).ok()?.try_into().ok()
 }

@@ -27,6 +27,13 @@ const RETRY_MS: u64 = 2_000;
 /// one question. The node splits its answer into messages.
 const WANT_MAX: usize = 10_000;
 
+/// Reports of one node that are recorded at once: those of a node with many tools that connects.
+const AT_ONCE: u64 = 200;
+
+/// After those, how often one is: what a node says changes the database and the audit log, and no node
+/// fills them alone.
+const NEXT_AFTER_MS: u64 = 200;
+
 type Key = (PluginVersion, ToolId, Arc<str>);
 
 #[derive(Debug)]
@@ -37,20 +44,34 @@ struct UnderWay {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Reports(BTreeMap<Key, UnderWay>);
+pub(super) struct Reports {
+    under_way: BTreeMap<Key, UnderWay>,
+    /// When the next one may be recorded, as if none had been let through at once.
+    due: u64,
+}
 
 impl Reports {
     pub(super) fn next_retry(&self) -> Option<u64> {
-        self.0.values().filter_map(|under_way| under_way.retry).min()
+        self.under_way.values().filter_map(|under_way| under_way.retry).min()
     }
 
     fn is_full(&self, more: usize) -> bool {
-        let functions = self.0.values().map(|under_way| under_way.report.functions.len());
+        let functions = self.under_way.values().map(|under_way| under_way.report.functions.len());
         functions.sum::<usize>() + more > FUNCTIONS_UNDER_WAY_MAX
     }
 
+    fn is_spent(&self, now: u64) -> bool {
+        self.due > now + AT_ONCE * NEXT_AFTER_MS
+    }
+
+    /// How long the next report waits.
+    fn wait(&mut self, now: u64) -> u64 {
+        self.due = self.due.max(now) + NEXT_AFTER_MS;
+        self.due.saturating_sub(now + AT_ONCE * NEXT_AFTER_MS)
+    }
+
     fn due(&mut self, is_due: impl Fn(u64) -> bool) -> Vec<Arc<Report>> {
-        let waiting = self.0.values_mut().filter(|under_way| under_way.retry.is_some_and(&is_due));
+        let waiting = self.under_way.values_mut().filter(|under_way| under_way.retry.is_some_and(&is_due));
         waiting
             .map(|under_way| {
                 under_way.retry = None;
@@ -65,27 +86,39 @@ fn key(report: &Report) -> Key {
 }
 
 impl Session {
-    pub(super) fn report(&mut self, report: Report) {
+    pub(super) fn report(&mut self, now: u64, report: Report) {
         let Some(boot) = self.boot.clone() else { return };
         let key = key(&report);
-        match self.reports.0.get(&key) {
+        let is_spent = self.reports.is_spent(now);
+        let is_full = self.reports.is_full(report.functions.len())
+            || (self.reports.under_way.len() >= UNDER_WAY_MAX && !self.reports.under_way.contains_key(&key));
+        match self.reports.under_way.get_mut(&key) {
             Some(under_way) if under_way.report.sequence >= report.sequence => return,
-            _ if self.reports.is_full(report.functions.len()) => return,
-            None if self.reports.0.len() >= UNDER_WAY_MAX => return,
+            _ if is_full => return,
+            // It waits for its time already: the newest is recorded then.
+            Some(UnderWay { report: waiting, retry: Some(_) }) if is_spent => {
+                *waiting = Arc::new(report);
+                return;
+            }
             Some(_) | None => {}
         }
         let report = Arc::new(report);
-        self.reports.0.insert(key, UnderWay { report: Arc::clone(&report), retry: None });
-        self.perform(Effect::Record(boot, report));
+        let wait = self.reports.wait(now);
+        let retry = (wait > 0).then_some(now + wait);
+        self.reports.under_way.insert(key, UnderWay { report: Arc::clone(&report), retry });
+        if retry.is_none() {
+            self.perform(Effect::Record(boot, report));
+        }
     }
 
     pub(super) fn recorded(&mut self, now: u64, report: &Arc<Report>, outcome: Outcome) {
         let key = key(report);
-        let newest = self.reports.0.get_mut(&key).filter(|under_way| Arc::ptr_eq(&under_way.report, report));
+        let newest =
+            self.reports.under_way.get_mut(&key).filter(|under_way| Arc::ptr_eq(&under_way.report, report));
         match outcome {
             Outcome::Done => {
                 if newest.is_some() {
-                    self.reports.0.remove(&key);
+                    self.reports.under_way.remove(&key);
                 }
                 self.send(Message::ReportAck(v1::ReportAck { sequence: report.sequence }));
             }
@@ -131,6 +164,6 @@ impl Session {
 impl Session {
     /// The reports that are not acknowledged yet.
     pub(super) fn reports_under_way(&self) -> Vec<&Arc<Report>> {
-        self.reports.0.values().map(|under_way| &under_way.report).collect()
+        self.reports.under_way.values().map(|under_way| &under_way.report).collect()
     }
 }

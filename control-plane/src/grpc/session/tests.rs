@@ -92,12 +92,16 @@ fn word(output: &Output) -> String {
             Message::HeartbeatAck(ack) => format!("heartbeat_ack {}", ack.want_status),
             Message::Goodbye(goodbye) => format!("goodbye {}: {}", goodbye.code, goodbye.reason),
             Message::Ping(_) => "ping".to_owned(),
+            Message::WantHeld(_) => "want_held".to_owned(),
         },
         Output::Acked(acked) => format!("acked {} {}", acked.part, acked.position),
         Output::Refused(refused) => format!("refused {}", refused.part),
         Output::Want(hashes) => format!("ask for {}", hashes.len()),
         Output::Do(Effect::Admit(_)) => "admit".to_owned(),
         Output::Do(Effect::Reload) => "reload".to_owned(),
+        Output::Do(Effect::Rewind(proofs)) => format!("rewind {} {}", proofs[0].part, proofs[0].position),
+        Output::Do(Effect::Salvage(held)) => format!("salvage {}", held.position),
+        Output::Do(Effect::KeepHeld(shown)) => format!("keep_held {}", shown.trust.versions.len()),
         Output::Do(Effect::Record(boot, report)) => format!("record {boot} {}", report.sequence),
         Output::Do(Effect::StoreTexts(texts)) => format!("store {}", texts.len()),
         Output::Do(Effect::Texts(digests)) => format!("texts {}", digests.len()),
@@ -236,7 +240,7 @@ fn an_older_part_another_scopes_and_a_forged_newer_one_are_all_sent_anew() {
 
 /// A restored database: nothing goes back, and memory that is only late is no proof.
 #[test]
-fn a_node_with_a_signed_newer_head_makes_the_server_look_again_before_it_refuses() {
+fn a_node_with_a_signed_newer_head_makes_the_server_look_again_before_a_new_epoch_begins() {
     let mut late = stream();
     let newer = late.head(Part::Plan, at(6), &plan(&["team"]));
     assert_eq!(late.open(vec![newer.clone()]), ["reload"]);
@@ -244,18 +248,74 @@ fn a_node_with_a_signed_newer_head_makes_the_server_look_again_before_it_refuses
     let opened = late.take(Input::Reloaded(six));
     assert_eq!(opened[0], "welcome [2]", "{opened:?}");
 
-    let mut restored = stream();
-    let newer = restored.head(Part::Plan, at(6), &plan(&["team"]));
-    assert_eq!(restored.open(vec![newer]), ["reload"]);
-    let still = set(&restored.signer, 5);
-    let refused = restored.take(Input::Reloaded(still));
-    assert!(refused[0].contains("newer than 1.5 in the database; was it restored"), "{refused:?}");
+    for (name, held_at, names) in [("newer", 6, ["team"]), ("forked", 5, ["other"])] {
+        let mut restored = stream();
+        let held = restored.head(Part::Plan, at(held_at), &plan(&names));
+        assert_eq!(restored.open(vec![held]), ["reload"], "{name}");
+        let still = set(&restored.signer, 5);
+        assert_eq!(restored.take(Input::Reloaded(still)), [format!("rewind plan 1.{held_at}")], "{name}");
+        let opened = restored.take(Input::Reloaded(epoch(&restored.signer, 2)));
+        assert_eq!(opened[0], "welcome []", "{name}: {opened:?}");
+        assert_eq!(opened.last().unwrap(), "plan 2.7 +1", "{name}: {opened:?}");
+    }
+    let mut stuck = stream();
+    let newer = stuck.head(Part::Plan, at(6), &plan(&["team"]));
+    stuck.open(vec![newer]);
+    stuck.take(Input::Reloaded(set(&stuck.signer, 5)));
+    let refused = stuck.take(Input::Reloaded(set(&stuck.signer, 5)));
+    assert!(refused[0].starts_with("goodbye refused"), "{refused:?}");
+}
 
-    let mut forked = stream();
-    let other = forked.head(Part::Plan, at(5), &plan(&["other"]));
-    assert_eq!(forked.open(vec![other]), ["reload"]);
-    let still = set(&forked.signer, 5);
-    assert!(forked.take(Input::Reloaded(still))[0].contains("at that position"));
+fn epoch(signer: &HeadSigner, epoch: u64) -> Set {
+    let at = Position { epoch, generation: 7 };
+    let mut edge_set = EdgeSet::default();
+    for part in [Part::Trust, Part::Policy] {
+        edge_set.put(Arc::new(built(signer, edge(), at, &Content::empty(part), None)));
+    }
+    edge_set.put(Arc::new(built(signer, edge(), at, &plan(&["team"]), None)));
+    let grants = built(signer, node(), at, &Content::empty(Part::Grants), None);
+    Set { edge: edge_set, grants: Some(Arc::new(grants)) }
+}
+
+/// Before a node is sent anything in place of what it holds from before the epoch, it shows that.
+#[test]
+fn what_a_node_holds_from_before_the_epoch_is_read_before_it_is_replaced() {
+    let held_trust = |stream: &Stream| {
+        let content = Content::empty(Part::Trust);
+        let part = built(&stream.signer, edge(), at(9), &content, None);
+        let message = v1::ServerMessage::decode(part.message(None)).unwrap().message.unwrap();
+        let Message::Part(update) = message else { panic!("{message:?}") };
+        update
+    };
+    let opening = || {
+        let mut stream = stream();
+        stream.session.set = epoch(&stream.signer, 2);
+        let update = held_trust(&stream);
+        let opened = stream.open(vec![(Part::Trust, update.head.clone().unwrap())]);
+        assert_eq!(opened, ["welcome []", "salvage 1.9"], "nothing is sent yet");
+        (stream, update)
+    };
+    let sent = ["trust 2.7 +0", "grants 2.7 +0", "policy 2.7 +1", "plan 2.7 +1"];
+
+    let (mut known, _) = opening();
+    assert_eq!(known.take(Input::Lost(false)), sent);
+
+    let (mut lost, update) = opening();
+    assert_eq!(lost.take(Input::Lost(true)), ["want_held"]);
+    let newer = epoch(&lost.signer, 2);
+    assert!(lost.take(Input::Set(newer)).is_empty(), "it waits");
+    assert_eq!(lost.take(Input::Said(NodeSaid::HeldPart(Box::new(update.clone())))), ["keep_held 0"]);
+    assert_eq!(lost.take(Input::HeldKept), sent);
+
+    // What was not signed so, and silence, teach nothing.
+    let (mut false_one, mut update) = opening();
+    false_one.take(Input::Lost(true));
+    update.manifest.push(v1::ManifestEntry { name: "x@1.0.0".into(), digest: vec![7; 32] });
+    assert_eq!(false_one.take(Input::Said(NodeSaid::HeldPart(Box::new(update)))), sent);
+    let (mut silent, _) = opening();
+    silent.take(Input::Lost(true));
+    assert_eq!(silent.session.deadline(), 3_000);
+    assert_eq!(silent.after(3_000, Input::Tick), sent);
 }
 
 #[test]
@@ -360,6 +420,18 @@ fn a_status_is_asked_for_until_it_is_noted() {
     assert_eq!(stream.take(Input::Said(NodeSaid::Heartbeat(new))), ["heartbeat_ack false"]);
     stream.take(Input::StatusNoted(false));
     assert_eq!(stream.take(Input::Said(NodeSaid::Heartbeat(new))), ["heartbeat_ack true"]);
+}
+
+#[test]
+fn a_node_that_reports_without_end_is_recorded_at_a_rate_and_its_newest_word_counts() {
+    let mut stream = Stream::current();
+    let mut recorded = 0;
+    for sequence in 1..=1_000 {
+        recorded += stream.take(said(report(sequence))).len();
+    }
+    assert_eq!(recorded, 200, "as many as a node with many tools has");
+    let next = stream.session.deadline();
+    assert_eq!(stream.after(next - stream.now, Input::Tick), ["record b-1 1000"]);
 }
 
 fn report(sequence: u64) -> Report {

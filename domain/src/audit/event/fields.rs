@@ -1,0 +1,187 @@
+//! What each event says beside its name and subject, as JSON.
+
+use serde_json::{Value, json};
+
+use super::{Event, FunctionDifference};
+use crate::id::{EdgeName, NodeName, PluginVersion, ToolId};
+use crate::visible::make_visible;
+
+impl Event {
+    pub(super) fn fields_of_access(&self) -> Value {
+        match self {
+            Self::FleetCreate { fleet, name } => json!({ "fleet": fleet, "name": visible(name) }),
+            Self::TokenCreate { token, token_name, roles, scopes } => {
+                json!({ "token": token, "token_name": visible(token_name), "roles": roles, "scopes": scopes })
+            }
+            Self::TokenRevoke { token, token_name } => {
+                json!({ "token": token, "token_name": visible(token_name) })
+            }
+            Self::JoinTokenCreate { token, edge, uses, expires_at } => json!({
+                "token": token,
+                "edge": edge.as_str(),
+                "uses": uses,
+                "expires_at": expires_at.to_string(),
+            }),
+            Self::JoinTokenRevoke { token, edge } => json!({ "token": token, "edge": edge.as_str() }),
+            Self::AccessDenied { action, missing } => json!({ "action": action, "missing": missing }),
+            _ => Value::Null,
+        }
+    }
+
+    pub(super) fn fields_of_fleet(&self) -> Value {
+        match self {
+            Self::NodeJoin { node, node_name, edge, token, agent_version } => json!({
+                "node": node.as_str(),
+                "node_name": node_name.as_str(),
+                "edge": edge.as_str(),
+                "token": token,
+                "agent_version": visible(agent_version),
+            }),
+            Self::NodeVersionsSet { node, node_name, versions } => json!({
+                "node": node.as_str(),
+                "node_name": node_name.as_str(),
+                "versions": versions.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            }),
+            Self::EdgeCreate { edge } => json!({ "edge": edge.as_str() }),
+            Self::PluginVersionPush { version, content_digest, archive_sha256, archive_length, tools } => {
+                json!({
+                    "plugin": version.plugin.as_str(),
+                    "version": version.version.to_string(),
+                    "content_digest": content_digest.to_string(),
+                    "archive_sha256": archive_sha256.to_string(),
+                    "archive_length": archive_length,
+                    "tools": tools.iter().map(ToolId::as_str).collect::<Vec<_>>(),
+                })
+            }
+            Self::EdgeAssignmentSet { edge, version, earlier } => json!({
+                "edge": edge.as_str(),
+                "plugin": version.plugin.as_str(),
+                "version": version.version.to_string(),
+                "earlier": earlier.as_ref().map(ToString::to_string),
+            }),
+            Self::EdgeAssignmentUnset { edge, version } => json!({
+                "edge": edge.as_str(),
+                "plugin": version.plugin.as_str(),
+                "version": version.version.to_string(),
+            }),
+            Self::EdgeCandidateSet { edge, version, installed, nodes, source } => json!({
+                "edge": edge.as_str(),
+                "plugin": version.plugin.as_str(),
+                "version": version.version.to_string(),
+                "installed": installed.as_ref().map(ToString::to_string),
+                "nodes": nodes.iter().map(NodeName::as_str).collect::<Vec<_>>(),
+                "source": source,
+            }),
+            Self::EdgeCandidateUnset { edge, version, source, promoted } => json!({
+                "edge": edge.as_str(),
+                "plugin": version.plugin.as_str(),
+                "version": version.version.to_string(),
+                "source": source,
+                "promoted": promoted,
+            }),
+            Self::ListingFalse { node, hash, fault } => {
+                json!({ "node": node.as_str(), "hash": hash.to_string(), "fault": visible(fault) })
+            }
+            _ => Value::Null,
+        }
+    }
+
+    pub(super) fn fields_of_store(&self) -> Value {
+        match self {
+            Self::StoreRewound { node, node_name, epoch, earlier, proven } => {
+                let proven = proven.iter().map(|head| {
+                    json!({
+                        "scope": head.scope.to_string(),
+                        "part": head.part.as_str(),
+                        "held": head.position.to_string(),
+                        "database": head.base.to_string(),
+                    })
+                });
+                json!({
+                    "node": node.as_str(),
+                    "node_name": node_name.as_str(),
+                    "epoch": epoch,
+                    "earlier": earlier,
+                    "proven": proven.collect::<Vec<_>>(),
+                })
+            }
+            Self::OrphansFound { node_name, edge, digest, count } => json!({
+                "node_name": node_name.as_str(),
+                "edge": edge.as_str(),
+                "digest": digest.to_string(),
+                "count": count,
+            }),
+            Self::OrphansDecided { held, .. } => {
+                json!({ "held": held.iter().map(|text| visible(text)).collect::<Vec<_>>() })
+            }
+            _ => Value::Null,
+        }
+    }
+
+    pub(super) fn fields_of_tools(&self) -> Value {
+        match self {
+            Self::ToolsSnapshot { version, tool, node, functions } => {
+                let functions: serde_json::Map<String, Value> =
+                    functions.iter().map(|(name, hash)| (visible(name), json!(hash.to_string()))).collect();
+                with(of_tool(version, tool), json!({ "node": node.as_str(), "functions": functions }))
+            }
+            Self::ToolsChanged { node, difference } => {
+                with(of_difference(difference), json!({ "node": node.as_str() }))
+            }
+            Self::ToolsRestored { difference } => of_difference(difference),
+            Self::ToolsApprove { functions, attended, .. } => json!({
+                "functions": functions.iter().map(of_difference).collect::<Vec<_>>(),
+                "attended": attended,
+            }),
+            Self::ToolsReject { functions, .. } => {
+                json!({ "functions": functions.iter().map(of_difference).collect::<Vec<_>>() })
+            }
+            Self::EndpointPinned { edge, version, tool, origin, address_class } => with(
+                of_tool(version, tool),
+                json!({ "edge": edge.as_str(), "origin": visible(origin), "address_class": address_class }),
+            ),
+            Self::EndpointMoved { edge, version, tool, earlier, origin } => {
+                with(of_move(version, tool, earlier, origin), json!({ "edge": edge.as_str() }))
+            }
+            Self::EndpointApprove { edge, version, tool, earlier, origin, attended } => with(
+                of_move(version, tool, earlier, origin),
+                json!({ "edge": edge.as_ref().map(EdgeName::as_str), "attended": attended }),
+            ),
+            _ => Value::Null,
+        }
+    }
+}
+
+/// An object with the members of another.
+fn with(mut object: Value, more: Value) -> Value {
+    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+        object.extend(more);
+    }
+    object
+}
+
+fn of_tool(version: &PluginVersion, tool: &ToolId) -> Value {
+    json!({
+        "plugin": version.plugin.as_str(),
+        "version": version.version.to_string(),
+        "tool": visible(tool.as_str()),
+    })
+}
+
+fn of_difference(difference: &FunctionDifference) -> Value {
+    let more = json!({
+        "function": visible(&difference.function),
+        "approved": difference.approved.map(|hash| hash.to_string()),
+        "seen": difference.seen.map(|hash| hash.to_string()),
+    });
+    with(of_tool(&difference.version, &difference.tool), more)
+}
+
+fn of_move(version: &PluginVersion, tool: &ToolId, earlier: &[String], origin: &str) -> Value {
+    let earlier: Vec<String> = earlier.iter().map(|origin| visible(origin)).collect();
+    with(of_tool(version, tool), json!({ "earlier": earlier, "origin": visible(origin) }))
+}
+
+fn visible(text: &str) -> String {
+    make_visible(text).into_owned()
+}
