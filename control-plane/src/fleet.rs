@@ -16,6 +16,7 @@ mod tests;
 mod texts;
 mod view;
 mod wants;
+mod warm;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -47,8 +48,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// edges' does not. It must find nothing (30-nodes, 3).
 const ALL_EACH: u32 = 60;
 
-/// How often "last seen" is written: what `node list` shows may be this old after a crash.
-const FLUSH_EVERY: Duration = Duration::from_secs(30);
+/// How often "last seen" is written, in one transaction: what `node list` shows may be this old after a
+/// crash.
+const FLUSH_EVERY: Duration = Duration::from_mins(1);
 
 /// Parts that are built at once: a change that concerns every edge is with all of them in the time of
 /// a few, and the readers of the database are not all taken.
@@ -159,6 +161,7 @@ impl Fleet {
 
     /// Looks at each wake and each second, and writes "last seen", until `stop`.
     pub async fn run(&self, stop: CancellationToken) {
+        self.warm().await;
         let mut wakes = self.inner.store.wakes();
         let mut flush = tokio::time::interval(FLUSH_EVERY);
         let mut look = tokio::time::interval(LOOK_EVERY);

@@ -1,8 +1,8 @@
 //! What a node says of itself when it connects and later: noted in the database if it is new.
 //!
 //! What was noted last is kept in memory, so that a node that comes back as it was is answered without
-//! a word to the database (30-nodes, 2). That holds only for a server that has the database to itself:
-//! with others, another may have noted something else meanwhile.
+//! a word to the database (30-nodes, 2). Where other servers share the database, one of them may have
+//! noted something else meanwhile: there the database is asked afterwards, behind the answer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,12 +14,13 @@ use proto::convert::{Hello, Status};
 
 use super::{Edge, Fleet, lock};
 use crate::operation::{self, find_bundle, note_node};
+use crate::server::Chain;
 
 /// What a node said of itself last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Noted {
-    agent_version: Arc<str>,
-    said: Digest,
+    pub(super) agent_version: Arc<str>,
+    pub(super) said: Digest,
 }
 
 impl Fleet {
@@ -34,7 +35,10 @@ impl Fleet {
             agent_version: Arc::clone(&hello.agent_version),
             said: note_node::said_digest(&hello.versions, &hello.status),
         };
-        let is_noted = lock(&self.inner.noted).get(node) == Some(&noted);
+        let is_noted = lock(&self.inner.noted).get(node) == Some(&noted) && speaks_of_all(edge, hello);
+        if is_noted && self.inner.store.is_shared() {
+            self.check_behind(node, hello);
+        }
         if !is_noted {
             let _turn = self.turn().await;
             let now = (self.inner.clock)();
@@ -43,11 +47,7 @@ impl Fleet {
                 .await
                 .map_err(fault)?;
             self.remember(node, noted);
-            let set = edge.set();
-            let trust = set.get(Part::Trust);
-            let is_named =
-                |name: &str| trust.is_some_and(|trust| trust.content.manifest.0.contains_key(name));
-            if !hello.versions.iter().all(|version| is_named(&version.to_string())) {
+            if !speaks_of_all(edge, hello) {
                 self.look(false).await?;
             }
         }
@@ -74,8 +74,28 @@ impl Fleet {
     }
 
     fn remember(&self, node: &NodeId, noted: Noted) {
-        if !self.inner.store.is_shared() {
-            lock(&self.inner.noted).insert(node.clone(), noted);
-        }
+        lock(&self.inner.noted).insert(node.clone(), noted);
     }
+
+    /// Notes again what is noted by this server: if another noted something else since, this is newer.
+    fn check_behind(&self, node: &NodeId, hello: &Hello) {
+        let (fleet, node, agent) = (self.clone(), node.clone(), Arc::clone(&hello.agent_version));
+        let (versions, status) = (hello.versions.clone(), hello.status.clone());
+        tokio::spawn(async move {
+            let _turn = fleet.turn().await;
+            let (store, now) = (&fleet.inner.store, (fleet.inner.clock)());
+            if let Err(error) = note_node::note_hello(store, now, &node, &agent, &versions, &status).await {
+                tracing::debug!(error = %Chain(&error), node.id = %node, "what a node said could not be checked");
+                lock(&fleet.inner.noted).remove(&node);
+            }
+        });
+    }
+}
+
+/// Whether the edge's trust speaks of everything that the node has.
+fn speaks_of_all(edge: &Edge, hello: &Hello) -> bool {
+    let set = edge.set();
+    let Some(trust) = set.get(Part::Trust) else { return hello.versions.is_empty() };
+    let named = &trust.content.manifest.0;
+    hello.versions.iter().all(|version| named.contains_key(version.to_string().as_str()))
 }

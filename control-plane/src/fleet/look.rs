@@ -41,6 +41,20 @@ impl Fleet {
         outcome
     }
 
+    /// Reads where one edge and one of its nodes stand, in a transaction of its own, and builds what is
+    /// newer.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn reread(&self, edge: &EdgeName, node: &NodeId) -> Result<(), Error> {
+        let _one_look = self.inner.looking.lock().await;
+        let scopes = [Scope::Edge(edge.clone()), Scope::Node(node.clone())];
+        let mut positions = self.positions(Some(&scopes)).await?;
+        // Whether another of the edge's nodes was raised is for the next look to see.
+        positions.retain(|(scope, part, _)| !(matches!(scope, Scope::Edge(_)) && *part == Part::Grants));
+        self.look_at(positions).await
+    }
+
     /// Changes that only the full compare of each minute found, since this server started.
     pub fn missed(&self) -> u64 {
         self.inner.missed.load(Ordering::Relaxed)

@@ -20,6 +20,10 @@ impl FleetView for Fleet {
         u64::try_from(self.connected_count()).unwrap_or(u64::MAX)
     }
 
+    fn missed(&self) -> u64 {
+        Self::missed(self)
+    }
+
     fn acknowledged(&self, node: &NodeId, part: Part) -> Option<Position> {
         self.acknowledged_by(node, part)
     }

@@ -19,6 +19,9 @@ use crate::store::{NodeRecord, Store, WriteTx, assignments, nodes, sightings};
 /// Most characters of an agent's version that are kept: SemVer with a commit.
 const AGENT_VERSION_MAX: usize = 64;
 
+/// Nodes whose "last seen" one statement writes: some 60 KB of text.
+const SEEN_AT_ONCE: usize = 1_000;
+
 /// Notes what a node said as it connected. If it has a version that its edge's trust does not speak
 /// of, the trust does from here on (30-nodes, 2). Costs no write if nothing is new.
 ///
@@ -46,8 +49,13 @@ pub async fn note_status(store: &Store, now: Timestamp, node: &NodeId, status: &
 
 /// Stands for what a node said: two that are equal are noted alike.
 pub(crate) fn said_digest(versions: &[PluginVersion], status: &Status) -> Digest {
+    digest_of(said(versions, status).values())
+}
+
+/// The same of what is on record; `entries` stand in the order of their versions.
+pub(crate) fn digest_of<'a>(entries: impl Iterator<Item = &'a NodeVersion>) -> Digest {
     let mut bytes = Vec::new();
-    for entry in said(versions, status).values() {
+    for entry in entries {
         for field in [&entry.version.to_string(), &entry.state, &entry.reason, &entry.tools] {
             bytes.extend_from_slice(&(field.len() as u64).to_be_bytes());
             bytes.extend_from_slice(field.as_bytes());
@@ -94,8 +102,8 @@ pub async fn note_last_seen(store: &Store, batch: &[(NodeId, Timestamp)]) -> Res
         return Ok(());
     }
     let mut tx = store.begin_write().await?;
-    for (node, at) in batch {
-        nodes::seen(tx.tx(), node, *at).await?;
+    for some in batch.chunks(SEEN_AT_ONCE) {
+        nodes::seen(tx.tx(), some).await?;
     }
     let now = batch.iter().map(|(_, at)| *at).max().unwrap_or_default();
     tx.commit(now).await?;

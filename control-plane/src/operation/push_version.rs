@@ -14,7 +14,7 @@ use plugin::manifest::ToolSpec;
 use super::assign::check_kinds;
 use super::{By, Code, Error};
 use crate::store::plugins::{self, StoredTool, StoredVersion};
-use crate::store::{Blobs, StageFault, Staged, Store};
+use crate::store::{ArchiveFault, Blobs, StageFault, Staged, Store};
 
 /// Most bytes of an upload: the largest bundle, and one that is refused for its content has not
 /// filled the disk by then.
@@ -67,6 +67,13 @@ where
     }
     drop(reading);
     blobs.keep(&staged).await.map_err(|(path, source)| folder("keep the archive as", &path, source))?;
+    if store.is_shared() {
+        let path = blobs.path(&staged.sha256);
+        store.put_archive(&staged.sha256, &path).await.map_err(|fault| match fault {
+            ArchiveFault::Store(error) => error.into(),
+            ArchiveFault::Disk(path, source) => folder("read", &path, source),
+        })?;
+    }
     let mut tx = store.begin_write().await?;
     if let Some(kept) = plugins::get(tx.tx(), &stored.version).await? {
         return same_content(&kept, &stored);
@@ -151,7 +158,7 @@ fn pushed(stored: &StoredVersion, created: bool) -> Pushed {
     }
 }
 
-fn stage_error(fault: StageFault) -> Error {
+pub(super) fn stage_error(fault: StageFault) -> Error {
     match fault {
         StageFault::TooLarge => Error::refused(
             Code::TooLarge,
@@ -165,6 +172,6 @@ fn stage_error(fault: StageFault) -> Error {
     }
 }
 
-fn folder(what: &'static str, path: &std::path::Path, source: std::io::Error) -> Error {
+pub(super) fn folder(what: &'static str, path: &std::path::Path, source: std::io::Error) -> Error {
     Error::Folder { what, path: path.display().to_string(), source }
 }

@@ -20,6 +20,10 @@ use crate::store::listings::{self, ListFunction};
 use crate::store::sightings::{self, Sighting};
 use crate::store::snapshots::{self, VersionSnapshot};
 
+/// Ways in which one function once listed itself and no node shows any longer, that are kept beside the
+/// audit log: enough to see that it comes and goes.
+const RESTORED_KEPT: u64 = 20;
+
 /// Opens what is seen for the first time or again, and ends what no node shows any longer.
 pub(super) async fn reconcile_changes(
     tx: &mut WriteTx,
@@ -125,6 +129,9 @@ async fn record(
         }
     }
     changes::set_states(tx.tx(), key, &over, State::Restored).await?;
+    if !over.is_empty() {
+        changes::prune(tx.tx(), key, RESTORED_KEPT).await?;
+    }
     for (function, seen) in &over {
         tx.audit(&by.origin, Event::ToolsRestored { difference: difference(function, *seen) });
     }

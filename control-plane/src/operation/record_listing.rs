@@ -24,6 +24,10 @@ use crate::store::plugins::StoredTool;
 use crate::store::sightings::{self, Newest, Place, Sighting};
 use crate::store::{NodeRecord, Store, Transaction, WriteTx, assignments, nodes, plugins, snapshots};
 
+/// Places (a tool of a version over a connection) that one node may report of: a hundred plugins of ten
+/// tools, each over two connections.
+const PLACES_MAX: u64 = 2_000;
+
 /// What became of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recorded {
@@ -52,23 +56,10 @@ pub async fn record_listing(
     let list = list_of(said);
     let connection = make_visible(&said.connection);
     let place = Place { node, version: &said.version, tool: &said.tool, connection: &connection };
-    let mut tx = store.read().await?;
-    let Some(record) = nodes::get(&mut tx, node).await? else {
-        return Ok(Recorded::Ignored(format!("node {node} never joined")));
+    let record = match look_first(store, &place, (boot, said), &list).await? {
+        Ok(record) => record,
+        Err(outcome) => return Ok(outcome),
     };
-    if let Some(why) = foreign(&mut tx, &record, said).await? {
-        return Ok(Recorded::Ignored(why));
-    }
-    if is_older(sightings::newest(&mut tx, &place).await?.as_ref(), boot, said.sequence) {
-        return Ok(Recorded::Stale);
-    }
-    let hashes = list.iter().filter_map(|one| one.hash).collect();
-    let missing = listings::missing(&mut tx, &hashes).await?;
-    if !missing.is_empty() {
-        return Ok(Recorded::MissingTexts(missing));
-    }
-    drop(tx);
-
     let mut tx = store.begin_write().await?;
     // Asked again, since only now nobody else writes.
     if let Some(why) = foreign(tx.tx(), &record, said).await? {
@@ -77,6 +68,11 @@ pub async fn record_listing(
     let earlier = sightings::newest(tx.tx(), &place).await?;
     if is_older(earlier.as_ref(), boot, said.sequence) {
         return Ok(Recorded::Stale);
+    }
+    if earlier.is_none() && sightings::count_of_node(tx.tx(), node).await? >= PLACES_MAX {
+        let why =
+            format!("the node reports of {PLACES_MAX} tools and connections already, which is the most");
+        return Ok(Recorded::Ignored(why));
     }
     let sighting = Sighting {
         node: record.name.clone(),
@@ -100,8 +96,33 @@ pub async fn record_listing(
     if !is_nothing_new(&mut tx, &place, earlier.as_ref(), &sighting).await? {
         decide(&mut tx, &by, &record, &sighting, &pins).await?;
     }
+    if let Some(replaced) = earlier.filter(|earlier| earlier.list != sighting.list) {
+        listings::prune(tx.tx(), &replaced.list).await?;
+    }
     tx.commit(now).await?;
     Ok(Recorded::Done)
+}
+
+/// What can be found out without keeping other writers waiting: the node, or why nothing is recorded.
+async fn look_first(
+    store: &Store,
+    place: &Place<'_>,
+    (boot, said): (&BootId, &Report),
+    list: &[ListFunction],
+) -> Result<Result<NodeRecord, Recorded>, Error> {
+    let mut tx = store.read().await?;
+    let Some(record) = nodes::get(&mut tx, place.node).await? else {
+        return Ok(Err(Recorded::Ignored(format!("node {} never joined", place.node))));
+    };
+    if let Some(why) = foreign(&mut tx, &record, said).await? {
+        return Ok(Err(Recorded::Ignored(why)));
+    }
+    if is_older(sightings::newest(&mut tx, place).await?.as_ref(), boot, said.sequence) {
+        return Ok(Err(Recorded::Stale));
+    }
+    let hashes = list.iter().filter_map(|one| one.hash).collect();
+    let missing = listings::missing(&mut tx, &hashes).await?;
+    Ok(if missing.is_empty() { Ok(record) } else { Err(Recorded::MissingTexts(missing)) })
 }
 
 /// Whether what the fleet knows of the tool is the same as before the report, so that nothing needs

@@ -1,19 +1,25 @@
-//! Archives of pushed versions, in files named by their SHA-256.
+//! Archives of pushed versions, in files named by their SHA-256. Where several servers share a database,
+//! these are what each has of what is there (`archives`).
 //!
 //! `DATA/blobs/tmp` holds what is on its way in, `DATA/blobs/sha256` what arrived whole. A file there
 //! never changes; one that no version names does no harm.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use domain::digest::Digest;
 use futures::{Stream, StreamExt as _};
 use sha2::Digest as _;
 use tokio::io::AsyncWriteExt as _;
+use tokio::sync::{Mutex, MutexGuard};
 
 /// The folder of archives. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Blobs {
     folder: PathBuf,
+    /// Held while an archive is brought here, so that a fleet that asks for it at once has it brought
+    /// once.
+    bringing: Arc<Mutex<()>>,
 }
 
 /// An archive that arrived whole and is on the disk, but under no name yet. Dropped, it is removed.
@@ -55,12 +61,17 @@ impl Blobs {
         for left in std::fs::read_dir(&tmp)? {
             std::fs::remove_file(left?.path())?;
         }
-        Ok(Self { folder })
+        Ok(Self { folder, bringing: Arc::default() })
     }
 
     /// Where the archive of a digest is, whether or not it is there.
     pub fn path(&self, archive: &Digest) -> PathBuf {
         self.folder.join("sha256").join(archive.to_string())
+    }
+
+    /// Waits until nobody else brings an archive here.
+    pub(crate) async fn bringing(&self) -> MutexGuard<'_, ()> {
+        self.bringing.lock().await
     }
 
     /// Writes what arrives to the disk, and hashes it on the way.

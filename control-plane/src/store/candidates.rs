@@ -1,6 +1,6 @@
 //! Versions that an edge tries beside the installed one, and the grants by which nodes serve them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use domain::id::{EdgeName, NodeId, NodeName, PluginName, PluginVersion};
@@ -25,6 +25,7 @@ statements! {
     DROP_DEAD = "delete from grants where node = $1 and not exists \
                  (select 1 from candidates where candidates.source = grants.source and ended_at is null)";
     OF_NODE = "select plugin, version, source, usage from grants where node = $1 order by plugin";
+    ALL = "select plugin, version, source, usage, node from grants";
     OF_SOURCE = "select nodes.id, nodes.name from grants join nodes on nodes.id = grants.node where grants.source = $1 \
                  order by nodes.name";
 }
@@ -98,12 +99,26 @@ async fn drop_dead(tx: &mut Transaction, node: &NodeId) -> Result<(), Error> {
 pub(crate) async fn of_node(tx: &mut Transaction, node: &NodeId) -> Result<Grants, Error> {
     let mut grants = Grants::default();
     for row in tx.rows(OF_NODE, args![node]).await? {
-        let version = read_version(&row, 0)?;
-        let usage = row.parsed(3, |text| GrantUse::parse(text).ok_or("no use of a grant"))?;
-        let grant = Grant { source: row.text(2)?.into(), version: version.clone(), usage };
-        grants.plugins.insert(version.plugin, grant);
+        add(&mut grants, &row)?;
     }
     Ok(grants)
+}
+
+/// What all nodes are granted.
+pub(crate) async fn all(tx: &mut Transaction) -> Result<HashMap<NodeId, Grants>, Error> {
+    let mut all: HashMap<NodeId, Grants> = HashMap::new();
+    for row in tx.rows(ALL, args![]).await? {
+        add(all.entry(row.parsed(4, NodeId::parse)?).or_default(), &row)?;
+    }
+    Ok(all)
+}
+
+fn add(grants: &mut Grants, row: &Row) -> Result<(), Error> {
+    let version = read_version(row, 0)?;
+    let usage = row.parsed(3, |text| GrantUse::parse(text).ok_or("no use of a grant"))?;
+    let grant = Grant { source: row.text(2)?.into(), version: version.clone(), usage };
+    grants.plugins.insert(version.plugin, grant);
+    Ok(())
 }
 
 /// The nodes that a source grants its version to, by name.

@@ -6,15 +6,20 @@ use domain::digest::ListingHash;
 use domain::id::{NodeName, PluginName, PluginVersion, ToolId};
 use domain::time::Timestamp;
 
-use super::Error;
 use super::plugins::read_version;
 use super::sql::{Row, Statement, Transaction, args, statements};
+use super::{Error, listings};
 
 statements! {
     OF_TOOL = "select plugin, version, tool, function, seen, state, first_seen_at, first_seen_on from changes \
                where plugin = $1 and version = $2 and tool = $3 order by function, first_seen_at, seen";
     OF_PLUGIN = "select plugin, version, tool, function, seen, state, first_seen_at, first_seen_on from changes \
                  where plugin = $1 and state in ('open', 'rejected') order by version, tool, function, first_seen_at, seen";
+    OLD = "select function, seen from (select function, seen, row_number() over (partition by function \
+           order by first_seen_at desc, seen) as place from changes where plugin = $1 and version = $2 and tool = $3 \
+           and scope = '' and connection = '' and state = 'restored') as ranked where place > $4";
+    DROP = "delete from changes where plugin = $1 and version = $2 and tool = $3 and function = $4 and seen = $5 \
+            and scope = '' and connection = '' and state = 'restored'";
     COUNT_OPEN = "select count(*) from (select distinct plugin, version, tool, function from changes where state = 'open') open";
 }
 
@@ -183,4 +188,21 @@ fn read(row: &Row) -> Result<Variant, Error> {
         first_seen_at: row.time(6)?,
         first_seen_on: row.parsed(7, NodeName::parse)?,
     })
+}
+
+/// Drops what a function showed once and no node does any longer, but for the newest `keep`; the audit
+/// log has all of it. Its texts go with it where nothing else names them.
+pub(crate) async fn prune(
+    tx: &mut Transaction,
+    (version, tool): (&PluginVersion, &ToolId),
+    keep: u64,
+) -> Result<(), Error> {
+    for row in tx.rows(OLD, args![&version.plugin, &version.version, tool, keep]).await? {
+        let (function, seen) = (row.text(0)?, row.text(1)?);
+        tx.execute(DROP, args![&version.plugin, &version.version, tool, function, seen.clone()]).await?;
+        if let Ok(hash) = ListingHash::parse(&seen) {
+            listings::drop_text(tx, &hash).await?;
+        }
+    }
+    Ok(())
 }

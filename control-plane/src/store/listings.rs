@@ -12,6 +12,13 @@ statements! {
     PUT_TEXT = "insert into listings (hash, canonical) values ($1, $2) on conflict (hash) do nothing";
     TEXT = "select canonical from listings where hash = $1";
     PUT_LIST = "insert into lists (digest) values ($1) on conflict (digest) do nothing";
+    IS_SHOWN = "select 1 from sightings where list = $1 limit 1";
+    DROP_FUNCTIONS = "delete from list_functions where list = $1";
+    DROP_LIST = "delete from lists where digest = $1";
+    // Whatever still names a text keeps it: a list, the snapshot, a change, an orphan.
+    DROP_TEXT = "delete from listings where hash = $1 and not exists (select 1 from list_functions where hash = $1) \
+                 and not exists (select 1 from snapshots where hash = $1) and not exists (select 1 from changes where seen = $1) \
+                 and not exists (select 1 from orphans where held = $1)";
     FUNCTIONS = "select function, hash, left_out, reason, not_shown from list_functions where list = $1 order by function";
 }
 
@@ -111,6 +118,25 @@ pub(crate) const fn own_statements(is_postgres: bool) -> [Statement; 2] {
 /// What a list showed, by name.
 pub(crate) async fn list(tx: &mut Transaction, digest: &Digest) -> Result<Vec<ListFunction>, Error> {
     tx.rows(FUNCTIONS, args![digest]).await?.iter().map(read).collect()
+}
+
+/// Drops a list that no node shows any longer, with the texts that only it named.
+pub(crate) async fn prune(tx: &mut Transaction, digest: &Digest) -> Result<(), Error> {
+    if tx.row(IS_SHOWN, args![digest]).await?.is_some() {
+        return Ok(());
+    }
+    let functions = list(tx, digest).await?;
+    tx.execute(DROP_FUNCTIONS, args![digest]).await?;
+    tx.execute(DROP_LIST, args![digest]).await?;
+    for hash in functions.into_iter().filter_map(|function| function.hash).collect::<BTreeSet<_>>() {
+        drop_text(tx, &hash).await?;
+    }
+    Ok(())
+}
+
+/// Drops a text that nothing names any longer.
+pub(crate) async fn drop_text(tx: &mut Transaction, hash: &ListingHash) -> Result<(), Error> {
+    tx.execute(DROP_TEXT, args![hash]).await.map(|_| ())
 }
 
 /// Over length-prefixed fields, so that no two lists have one spelling.

@@ -1,12 +1,14 @@
 //! Nodes, and what each last said that it runs.
 
+use std::collections::HashMap;
+
 use domain::digest::Digest;
 use domain::id::{EdgeName, NodeId, NodeName, PluginVersion};
 use domain::time::Timestamp;
 
 use super::Error;
 use super::plugins::read_version;
-use super::sql::{Row, Transaction, args, statements};
+use super::sql::{Row, Statement, Transaction, args, statements};
 
 statements! {
     INSERT = "insert into nodes (id, name, edge, public_key_sha256, join_token, agent_version, joined_at) \
@@ -18,7 +20,8 @@ statements! {
     LIST = "select id, name, edge, public_key_sha256, agent_version, joined_at, last_seen_at from nodes \
             where name > $1 and ($2 = '' or edge = $2) order by name limit $3";
     COUNT = "select count(*) from nodes";
-    SEEN = "update nodes set last_seen_at = $2 where id = $1 and (last_seen_at is null or last_seen_at < $2)";
+    ALL = "select id, name, edge, public_key_sha256, agent_version, joined_at, last_seen_at from nodes order by id";
+    ALL_VERSIONS = "select plugin, version, state, reason, tools, node from node_versions order by node";
     SET_AGENT = "update nodes set agent_version = $2 where id = $1 and agent_version <> $2";
     VERSIONS = "select plugin, version, state, reason, tools from node_versions where node = $1 order by plugin, version";
     OF_PLUGIN = "select node_versions.plugin, version, state, reason, tools, nodes.name, nodes.edge from node_versions \
@@ -30,6 +33,19 @@ statements! {
                    set state = excluded.state, reason = excluded.reason, tools = excluded.tools";
     DROP_VERSION = "delete from node_versions where node = $1 and plugin = $2 and version = $3";
 }
+
+/// When nodes were heard of, from a JSON array of pairs; the engines read JSON each in its way.
+macro_rules! seen {
+    ($rows:literal) => {
+        concat!(
+            "update nodes set last_seen_at = seen.at from (select value ->> 0 as id, cast(value ->> 1 as bigint) as at ",
+            "from ", $rows, ") as seen where nodes.id = seen.id and (last_seen_at is null or last_seen_at < seen.at)"
+        )
+    };
+}
+const SEEN_SQLITE: Statement = Statement { name: "SEEN_SQLITE", sql: seen!("json_each($1)") };
+const SEEN_POSTGRES: Statement =
+    Statement { name: "SEEN_POSTGRES", sql: seen!("json_array_elements(cast($1 as json)) as rows (value)") };
 
 /// A node as it joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,9 +120,36 @@ pub(crate) async fn count(tx: &mut Transaction) -> Result<u64, Error> {
     tx.row(COUNT, args![]).await?.map_or(Ok(0), |row| row.count(0))
 }
 
-/// Notes that it was heard of.
-pub(crate) async fn seen(tx: &mut Transaction, id: &NodeId, at: Timestamp) -> Result<(), Error> {
-    tx.execute(SEEN, args![id, at]).await.map(|_| ())
+/// Notes when nodes were heard of, all in one statement.
+pub(crate) async fn seen(tx: &mut Transaction, batch: &[(NodeId, Timestamp)]) -> Result<(), Error> {
+    let rows: serde_json::Value =
+        batch.iter().map(|(node, at)| serde_json::json!([node.as_str(), at.as_millis()])).collect();
+    tx.execute(seen_statement(tx.is_postgres()), args![rows.to_string()]).await.map(|_| ())
+}
+
+/// The engine's statement.
+const fn seen_statement(is_postgres: bool) -> Statement {
+    if is_postgres { SEEN_POSTGRES } else { SEEN_SQLITE }
+}
+
+/// The statements that only this engine takes.
+#[cfg(test)]
+pub(crate) const fn own_statements(is_postgres: bool) -> [Statement; 1] {
+    [seen_statement(is_postgres)]
+}
+
+/// All of them, by identity: what a server that starts takes into its memory.
+pub(crate) async fn all(tx: &mut Transaction) -> Result<Vec<NodeRecord>, Error> {
+    tx.rows(ALL, args![]).await?.iter().map(read).collect()
+}
+
+/// What each last said that it runs.
+pub(crate) async fn all_versions(tx: &mut Transaction) -> Result<HashMap<NodeId, Vec<NodeVersion>>, Error> {
+    let mut all: HashMap<NodeId, Vec<NodeVersion>> = HashMap::new();
+    for row in tx.rows(ALL_VERSIONS, args![]).await? {
+        all.entry(row.parsed(5, NodeId::parse)?).or_default().push(read_node_version(&row)?);
+    }
+    Ok(all)
 }
 
 /// Notes the version of its agent.

@@ -4,9 +4,9 @@ use domain::digest::Digest;
 use domain::id::{BootId, EdgeName, NodeId, NodeName, PluginVersion, ToolId};
 use domain::time::Timestamp;
 
-use super::Error;
 use super::plugins::read_version;
 use super::sql::{Row, Transaction, args, statements};
+use super::{Error, listings};
 
 statements! {
     PLACE = "select boot, sequence, list, complete from sightings \
@@ -25,6 +25,8 @@ statements! {
                  join nodes on nodes.id = s.node where s.plugin = $1 order by s.version, s.tool, nodes.name";
     SHOWN_BY_ANOTHER = "select 1 from sightings where plugin = $1 and version = $2 and tool = $3 and connection = $4 \
                         and list = $5 and complete = $6 and node <> $7 limit 1";
+    COUNT_OF_NODE = "select count(*) from sightings where node = $1";
+    LISTS_OF_VERSION = "select distinct list from sightings where node = $1 and plugin = $2 and version = $3";
     TOOLS_OF_NODE = "select plugin, version, tool from sightings where node = $1 and plugin = $2 and version = $3";
     DROP_VERSION = "delete from sightings where node = $1 and plugin = $2 and version = $3";
 }
@@ -131,7 +133,13 @@ pub(crate) async fn of_plugin(tx: &mut Transaction, plugin: &str) -> Result<Vec<
     tx.rows(OF_PLUGIN, args![plugin]).await?.iter().map(read).collect()
 }
 
-/// Drops what a node showed of a version that it has no longer; answers the tools.
+/// How many places one node reported of.
+pub(crate) async fn count_of_node(tx: &mut Transaction, node: &NodeId) -> Result<u64, Error> {
+    tx.row(COUNT_OF_NODE, args![node]).await?.map_or(Ok(0), |row| row.count(0))
+}
+
+/// Drops what a node showed of a version that it has no longer, and lists that nobody shows any more;
+/// answers the tools.
 pub(crate) async fn drop_version(
     tx: &mut Transaction,
     node: &NodeId,
@@ -139,7 +147,11 @@ pub(crate) async fn drop_version(
 ) -> Result<Vec<ToolId>, Error> {
     let args = || args![node, &version.plugin, &version.version];
     let rows = tx.rows(TOOLS_OF_NODE, args()).await?;
+    let lists = tx.rows(LISTS_OF_VERSION, args()).await?;
     tx.execute(DROP_VERSION, args()).await?;
+    for list in lists {
+        listings::prune(tx, &list.digest(0)?).await?;
+    }
     rows.iter().map(|row| row.parsed(2, ToolId::parse)).collect()
 }
 

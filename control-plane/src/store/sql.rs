@@ -316,6 +316,12 @@ impl From<Timestamp> for Arg {
     }
 }
 
+impl From<Vec<u8>> for Arg {
+    fn from(value: Vec<u8>) -> Self {
+        Self::Bytes(Some(value))
+    }
+}
+
 impl From<&Digest> for Arg {
     fn from(value: &Digest) -> Self {
         Self::Bytes(Some(value.as_bytes().to_vec()))

@@ -5,7 +5,7 @@ use control_plane::operation::assign::assign;
 use control_plane::operation::create_edge::create_edge;
 use control_plane::operation::issue_join_token::issue_join_token;
 use control_plane::operation::push_version::push_version;
-use control_plane::store::Blobs;
+use control_plane::store::{Blobs, Store};
 use control_plane::{Config, Server};
 use domain::audit::Origin;
 use domain::digest::Digest;
@@ -75,11 +75,7 @@ impl Fixture {
 
     /// Pushes a version; answers its archive.
     pub(crate) async fn push(&self, manifest: &str) -> Vec<u8> {
-        let bytes = archive(manifest);
-        let blobs = Blobs::open(self.folder.path()).unwrap();
-        let body = stream::iter([Ok::<_, std::io::Error>(bytes.clone())]);
-        push_version((self.server.store(), &blobs), &by(), body, None).await.unwrap();
-        bytes
+        push_to(self.server.store(), self.folder.path(), manifest).await
     }
 
     pub(crate) async fn assign(&self, version: &str) {
@@ -88,7 +84,16 @@ impl Fixture {
     }
 }
 
-fn archive(manifest: &str) -> Vec<u8> {
+/// Pushes a version to the server of a data folder; answers its archive.
+pub(crate) async fn push_to(store: &Store, folder: &std::path::Path, manifest: &str) -> Vec<u8> {
+    let bytes = archive(manifest);
+    let blobs = Blobs::open(folder).unwrap();
+    let body = stream::iter([Ok::<_, std::io::Error>(bytes.clone())]);
+    push_version((store, &blobs), &by(), body, None).await.unwrap();
+    bytes
+}
+
+pub(crate) fn archive(manifest: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let (plugin, out) = (folder.path().join("plugin"), folder.path().join("out"));
     std::fs::create_dir_all(&plugin).unwrap();

@@ -14,5 +14,6 @@ mod fixture;
 mod join;
 mod node;
 mod parts;
+mod replicas;
 mod reports;
 mod server;

@@ -9,6 +9,7 @@ use crate::operation::record_listing::{Recorded, record_listing};
 use crate::operation::store_texts::store_texts;
 use crate::operation::testing::{Fleet, TEAM, canonical, edge, hash, plugin, tool, version};
 use crate::store::changes::{self, State};
+use crate::store::sql::Statement;
 use crate::store::testing::on_both;
 
 const V: &str = "team@1.0.0";
@@ -243,5 +244,71 @@ fn a_tool_of_thousands_of_functions_is_recorded_compared_and_approved() {
         let decided = approve(&fleet.store, &fleet.by(), &approval).await.unwrap();
         assert_eq!((decided.functions.len(), decided.stale.len()), (2_000, 0));
         assert_eq!(fleet.approved(V, "team", "f1999").await, Some(hash("b")));
+    });
+}
+
+/// What one node can fill the database with has a bound, however it flaps.
+#[test]
+fn a_tool_that_changes_without_end_leaves_bounded_rows() {
+    on_both(|bench| async move {
+        let fleet = Fleet::new(bench).await;
+        fleet.install(TEAM, "team@1.0.0").await;
+        let node = fleet.node(&edge(), "node-1").await;
+        fleet.lists(&node, "team@1.0.0", "team", &[("hello", "a")]).await;
+        let other = fleet.node(&edge(), "node-2").await;
+        fleet.lists(&other, "team@1.0.0", "team", &[("hello", "b")]).await;
+        let counted = |statement: &'static str| {
+            let store = fleet.store.clone();
+            async move {
+                let mut tx = store.read().await.unwrap();
+                let statement = Statement { name: "count", sql: statement };
+                tx.row(statement, Vec::new()).await.unwrap().unwrap().count(0).unwrap()
+            }
+        };
+        for text in (0..60).map(|round| format!("round {round}")) {
+            let report = fleet.report("team@1.0.0", "team", &[("hello", &text)]);
+            let now = fleet.by().now;
+            let name = NodeName::parse("node-1").unwrap();
+            store_texts(&fleet.store, now, &name, &[hash(&text)], &[canonical(&text)]).await.unwrap();
+            assert_eq!(fleet.sends(&node, &report).await, Recorded::Done);
+        }
+        assert_eq!(counted("select count(*) from sightings").await, 2);
+        assert_eq!(counted("select count(*) from lists").await, 2);
+        assert_eq!(counted("select count(*) from list_functions").await, 2);
+        assert_eq!(
+            counted("select count(*) from changes").await,
+            22,
+            "two open, and what is kept of the rest"
+        );
+        assert_eq!(counted("select count(*) from listings").await, 23, "what is named, and the snapshot");
+        fleet.lists(&node, "team@1.0.0", "team", &[("hello", "a")]).await;
+        assert_eq!(fleet.approved("team@1.0.0", "team", "hello").await, Some(hash("a")));
+    });
+}
+
+#[test]
+fn a_node_that_reports_of_ever_more_connections_is_passed_over() {
+    on_both(|bench| async move {
+        let fleet = Fleet::new(bench).await;
+        fleet.install(TEAM, "team@1.0.0").await;
+        let node = fleet.node(&edge(), "node-1").await;
+        fleet.lists(&node, "team@1.0.0", "team", &[("hello", "a")]).await;
+        let more = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 1999) \
+                    insert into sightings (node, plugin, version, tool, connection, boot, sequence, complete, \
+                    incomplete_reason, list, address_class, warnings, seen_at) select node, plugin, version, tool, \
+                    'c' || i, boot, sequence, complete, incomplete_reason, list, address_class, warnings, seen_at \
+                    from sightings, n";
+        let mut tx = fleet.store.begin_write().await.unwrap();
+        tx.tx().execute(Statement { name: "more", sql: more }, Vec::new()).await.unwrap();
+        tx.commit(fleet.by().now).await.unwrap();
+        let mut report = fleet.report("team@1.0.0", "team", &[("hello", "a")]);
+        report.connection = "one more".into();
+        assert!(matches!(fleet.sends(&node, &report).await, Recorded::Ignored(_)));
+        report.connection = "c7".into();
+        assert_eq!(
+            fleet.sends(&node, &report).await,
+            Recorded::Done,
+            "what it reported of before it still may"
+        );
     });
 }
