@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulConnection;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
+use super::admission::Admission;
 use super::door::{self, Peer};
 
 /// How long a handshake, and on HTTP/1.1 a request's header, may take.
@@ -40,8 +42,11 @@ struct Service {
     acceptor: TlsAcceptor,
     routes: axum::Router,
     fleet: Arc<str>,
-    builder: Builder<TokioExecutor>,
+    h1: http1::Builder,
+    h2: http2::Builder<TokioExecutor>,
     handshakes: Semaphore,
+    admission: Admission,
+    started: tokio::time::Instant,
     stranger_within: Duration,
     stop: CancellationToken,
 }
@@ -58,8 +63,11 @@ pub async fn serve(
         acceptor: TlsAcceptor::from(tls),
         routes,
         fleet,
-        builder: builder(),
+        h1: h1(),
+        h2: h2(),
         handshakes: Semaphore::new(HANDSHAKES_MAX),
+        admission: Admission::new(cores()),
+        started: tokio::time::Instant::now(),
         stranger_within: STRANGER_WITHIN,
         stop: stop.clone(),
     });
@@ -102,10 +110,13 @@ async fn accept(
     Ok((tcp, place))
 }
 
-fn builder() -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
+fn cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX))
+}
+
+fn h2() -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
-        .http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(10))
@@ -114,7 +125,12 @@ fn builder() -> Builder<TokioExecutor> {
         .max_header_list_size(16 * 1024)
         .initial_stream_window_size(256 * 1024)
         .initial_connection_window_size(512 * 1024);
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HANDSHAKE_WITHIN).max_buf_size(16 * 1024);
+    builder
+}
+
+fn h1() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HANDSHAKE_WITHIN).max_buf_size(16 * 1024);
     builder
 }
 
@@ -122,20 +138,35 @@ impl Service {
     async fn connection(&self, tcp: TcpStream) {
         let Ok(address) = tcp.peer_addr() else { return };
         tcp.set_nodelay(true).ok();
-        let Some(tls) = self.handshake(tcp).await else { return };
+        // Boxed, both: an idle connection keeps neither the handshake's state nor room to move TLS's own.
+        let Some(tls) = Box::pin(self.handshake(tcp)).await else { return };
         let certificates = tls.get_ref().1.peer_certificates().unwrap_or_default();
         let peer = Peer::new(address, certificates, &self.fleet);
         let lasts = if peer.node.is_some() { None } else { Some(self.stranger_within) };
-        let service = hyper::service::service_fn(|request: hyper::Request<Incoming>| {
-            let (routes, peer) = (self.routes.clone(), peer.clone());
-            answer(routes, peer, request)
+        let routes = self.routes.clone();
+        let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
+            answer(routes.clone(), peer.clone(), request)
         });
-        let connection = self.builder.serve_connection(TokioIo::new(tls), service);
-        tokio::pin!(connection);
+        // Which of both was agreed on in the handshake; nobody who did not ask for it speaks HTTP/2.
+        if tls.get_ref().1.alpn_protocol() == Some(b"h2") {
+            let connection = self.h2.serve_connection(TokioIo::new(tls), service);
+            self.drive(connection, lasts, address).await;
+        } else {
+            let connection = self.h1.serve_connection(TokioIo::new(tls), service);
+            self.drive(connection, lasts, address).await;
+        }
+    }
+
+    async fn drive<C>(&self, connection: C, lasts: Option<Duration>, address: std::net::SocketAddr)
+    where
+        C: GracefulConnection,
+        C::Error: std::fmt::Display,
+    {
+        let mut connection = Box::pin(connection);
         tokio::select! {
             ended = connection.as_mut() => {
                 if let Err(error) = ended {
-                    tracing::debug!(error, peer.address = %address, "connection ended");
+                    tracing::debug!(%error, peer.address = %address, "connection ended");
                 }
                 return;
             }
@@ -148,12 +179,19 @@ impl Service {
         }
     }
 
-    async fn handshake(&self, tcp: TcpStream) -> Option<tokio_rustls::server::TlsStream<TcpStream>> {
+    async fn handshake(&self, tcp: TcpStream) -> Option<Box<tokio_rustls::server::TlsStream<TcpStream>>> {
         // Whoever says nothing takes nobody's turn.
         tokio::time::timeout(HANDSHAKE_WITHIN, tcp.readable()).await.ok()?.ok()?;
+        let Some(wait) = self.admission.admit(self.started.elapsed()) else {
+            tracing::debug!("a connection was turned away: too many come at once");
+            return None;
+        };
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
         let _admitted = self.handshakes.acquire().await.ok()?;
         match tokio::time::timeout(HANDSHAKE_WITHIN, self.acceptor.accept(tcp)).await {
-            Ok(Ok(tls)) => Some(tls),
+            Ok(Ok(tls)) => Some(Box::new(tls)),
             Ok(Err(error)) => {
                 tracing::debug!(%error, "handshake failed");
                 None
@@ -204,8 +242,11 @@ mod tests {
             acceptor: TlsAcceptor::from(Arc::new(server_config(key, &authority).unwrap())),
             routes: axum::Router::new(),
             fleet: "f-1".into(),
-            builder: builder(),
+            h1: h1(),
+            h2: h2(),
             handshakes: Semaphore::new(1),
+            admission: Admission::new(1),
+            started: tokio::time::Instant::now(),
             stranger_within: Duration::from_millis(1),
             stop: CancellationToken::new(),
         };
