@@ -1,6 +1,6 @@
 //! `bench`: the product's figures, side by side with what they are compared with, in one run.
 //!
-//! `cargo run --release --bin bench -- gateway` and `-- push --nodes 1000`. The hidden commands are the
+//! `cargo run --release --bin bench -- gateway`, `-- push --nodes 10000`, `storm` and `idle`. The hidden commands are the
 //! processes that the benchmarks start beside themselves.
 
 mod bench;
@@ -26,6 +26,13 @@ enum Benchmark {
     Gateway(bench::gateway::Options),
     /// From an approval to its acknowledgement by every node, with the server's memory and CPU per node.
     Push(bench::push::Options),
+    /// From `kill -9` of the server to every node holding its set again.
+    Storm(bench::storm::Options),
+    /// What a fleet costs that does nothing: database writes, processor time, memory.
+    Idle(bench::idle::Options),
+    /// A bare tonic server that writes the same bytes to all streams.
+    #[command(hide = true)]
+    BareServer(bench::bare::Options),
     /// A small tool server that echoes, over stdio or HTTP.
     #[command(hide = true)]
     EchoServer(bench::echo::Options),
@@ -60,6 +67,9 @@ async fn run() -> anyhow::Result<()> {
     match arguments.benchmark {
         Benchmark::Gateway(options) => bench::gateway::run(&options, arguments.json).await,
         Benchmark::Push(options) => bench::push::run(&options, arguments.json).await,
+        Benchmark::Storm(options) => bench::storm::run(&options, arguments.json).await,
+        Benchmark::Idle(options) => bench::idle::run(&options, arguments.json).await,
+        Benchmark::BareServer(options) => bench::bare::serve(&options).await,
         Benchmark::EchoServer(options) => bench::echo::run(&options).await,
         Benchmark::RawHop(options) => bench::hop::run(&options).await,
     }

@@ -30,6 +30,18 @@ pub(crate) fn machine() -> serde_json::Value {
     })
 }
 
+/// For people and tables: a tenth of a millisecond is as fine as any of it means something.
+pub(crate) fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 10_000.0).round() / 10.0
+}
+
+/// KiB for each node, to a tenth.
+pub(crate) fn per(bytes: u64, nodes: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "figures for people")]
+    let each = bytes as f64 / nodes.max(1) as f64 / 1_024.0;
+    (each * 10.0).round() / 10.0
+}
+
 /// Resident bytes of a process.
 pub(crate) fn resident_bytes(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
