@@ -206,7 +206,7 @@ async fn real_node(crowd: &Crowd, begin: Instant, generation: u64) -> Result<Opt
         if held > Some(generation) {
             return Ok(Some(begin.elapsed()));
         }
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok(None)
 }
