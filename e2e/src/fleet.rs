@@ -1,26 +1,49 @@
 //! A control plane and nodes as processes of the `pintle` binary.
 
+mod replicas;
+mod under;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
+use crate::disk::Disk;
 use crate::eventually;
 use crate::mcp::Endpoint;
 use crate::process::{Process, pintle_command};
+use replicas::Replica;
 
 /// A fleet in a folder of its own; every process ends with it.
 #[derive(Debug)]
 pub struct Fleet {
     folder: tempfile::TempDir,
     database: Option<String>,
+    /// What join strings name, if not the node port.
+    node_address: Option<String>,
+    /// A folder of this fleet that has little space.
+    disk: Option<Disk>,
     server: Option<Process>,
     /// Where the people's port is.
     pub people: String,
     node_port: String,
+    replicas: Vec<Replica>,
     nodes: Vec<Node>,
     http: reqwest::Client,
+}
+
+/// A fleet that is not the usual one.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// `postgres://…` instead of `SQLite`.
+    pub database: Option<String>,
+    /// How many nodes join at once.
+    pub nodes: usize,
+    /// What join strings name instead of the node port: a proxy.
+    pub node_address: Option<std::net::SocketAddr>,
+    /// This folder below the fleet's (`control`, `node-1`) has so many bytes of space.
+    pub small: Option<(&'static str, u64)>,
 }
 
 /// One node's process.
@@ -51,23 +74,47 @@ impl Fleet {
     /// # Errors
     /// Something does not start.
     pub async fn start_on(database: Option<String>, nodes: usize) -> Result<Self> {
-        rustls::crypto::ring::default_provider().install_default().ok();
-        let http = reqwest::Client::builder().no_proxy().build()?;
-        let mut fleet = Self {
-            folder: tempfile::tempdir()?,
-            database,
-            server: None,
-            people: "127.0.0.1:0".to_owned(),
-            node_port: "127.0.0.1:0".to_owned(),
-            nodes: Vec::new(),
-            http,
-        };
+        Self::start_as(Plan { database, nodes, ..Plan::default() }).await
+    }
+
+    /// A fleet as planned.
+    ///
+    /// # Errors
+    /// Something does not start.
+    pub async fn start_as(plan: Plan) -> Result<Self> {
+        let mut fleet = Self::prepare(&plan).await?;
         fleet.start_server().await?;
         fleet.cli(&["edge", "create", EDGE]).await?;
-        for number in 1..=nodes {
+        for number in 1..=plan.nodes {
             fleet.add_node(&format!("node-{number}")).await?;
         }
         Ok(fleet)
+    }
+
+    /// A fleet of which nothing runs yet: its servers and nodes are started one by one.
+    ///
+    /// # Errors
+    /// Its folder cannot be made.
+    pub async fn prepare(plan: &Plan) -> Result<Self> {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let http = reqwest::Client::builder().no_proxy().build()?;
+        let folder = tempfile::tempdir()?;
+        let disk = match plan.small {
+            Some((name, bytes)) => Some(Disk::mount(&folder.path().join(name), bytes).await?),
+            None => None,
+        };
+        Ok(Self {
+            folder,
+            database: plan.database.clone(),
+            node_address: plan.node_address.map(|address| address.to_string()),
+            disk,
+            server: None,
+            people: "127.0.0.1:0".to_owned(),
+            node_port: "127.0.0.1:0".to_owned(),
+            replicas: Vec::new(),
+            nodes: Vec::new(),
+            http,
+        })
     }
 
     /// The folder that everything of this fleet is in.
@@ -80,6 +127,20 @@ impl Fleet {
         self.folder.path().join("control")
     }
 
+    /// Where the node port is.
+    pub fn node_port(&self) -> &str {
+        &self.node_port
+    }
+
+    /// The folder with little space, if the fleet was planned with one.
+    ///
+    /// # Panics
+    /// If it was not.
+    #[expect(clippy::expect_used, reason = "the harness of tests")]
+    pub const fn disk(&self) -> &Disk {
+        self.disk.as_ref().expect("the fleet was planned with a small disk")
+    }
+
     /// The process id of the control plane.
     pub fn server_id(&self) -> Option<u32> {
         self.server.as_ref().and_then(Process::id)
@@ -90,19 +151,9 @@ impl Fleet {
     /// # Errors
     /// It does not start.
     pub async fn start_server(&mut self) -> Result<()> {
-        let mut command = self.command()?;
-        command.args(["server", "--json", "--listen", self.people.trim_start_matches("http://")]);
-        command.args(["--node-listen", &self.node_port]);
-        if let Some(database) = &self.database {
-            command.args(["--database", database]);
-        }
-        let mut server = Process::start(command, &self.folder.path().join("server.log"))?;
-        let ready = server.json().await?;
-        let text =
-            |pointer: &str| ready.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        self.people = text("/running/people");
-        self.node_port = text("/running/node");
-        self.server = Some(server);
+        let replica = self.run_server("server", &self.data(), (&*self.people, &*self.node_port)).await?;
+        (self.people, self.node_port) = (replica.people, replica.node_port);
+        self.server = replica.process;
         Ok(())
     }
 
@@ -115,8 +166,15 @@ impl Fleet {
     }
 
     fn command(&self) -> Result<Command> {
-        let mut command = pintle_command()?;
-        command.arg("--data").arg(self.data()).env_remove("PINTLE_TOKEN").env("NO_COLOR", "1");
+        self.command_for(&self.data())
+    }
+
+    fn command_for(&self, data: &Path) -> Result<Command> {
+        let mut command = match &self.disk {
+            Some(disk) => disk.command()?,
+            None => pintle_command()?,
+        };
+        command.arg("--data").arg(data).env_remove("PINTLE_TOKEN").env("NO_COLOR", "1");
         Ok(command)
     }
 
@@ -131,19 +189,19 @@ impl Fleet {
         let data = self.folder.path().join(name);
         let data_text = data.to_string_lossy().into_owned();
         self.cli(&["node", "join", &join, "--name", name, "--node-data", &data_text]).await?;
-        let (process, mcp) = self.run_node(name, &data).await?;
+        let (process, mcp) = self.run_node(name, &data, "127.0.0.1:0").await?;
         self.nodes.push(Node { name: name.to_owned(), data, process: Some(process), mcp });
         Ok(())
     }
 
-    async fn run_node(&self, name: &str, data: &Path) -> Result<(Process, Endpoint)> {
+    async fn run_node(&self, name: &str, data: &Path, listen: &str) -> Result<(Process, Endpoint)> {
         let mut command = self.command()?;
-        command.args(["node", "run", "--json", "--listen", "127.0.0.1:0", "--node-data"]).arg(data);
+        command.args(["node", "run", "--json", "--listen", listen, "--node-data"]).arg(data);
         let mut process = Process::start(command, &self.folder.path().join(format!("{name}.log")))?;
         let ready = process.json().await?;
         let url = ready.get("mcp").and_then(Value::as_str).context("failed to find the endpoint")?;
-        let token =
-            std::fs::read_to_string(data.join("mcp.token")).context("failed to read the node's token")?;
+        let token = std::fs::read_to_string(self.seen(&data.join("mcp.token")))
+            .context("failed to read the node's token")?;
         let endpoint = Endpoint::new(url, token.trim())?;
         Ok((process, endpoint))
     }
@@ -157,13 +215,13 @@ impl Fleet {
         node.process.take().context("failed to find the node's process")?.kill().await
     }
 
-    /// Runs a killed node again.
+    /// Runs a killed node again, at its address of before.
     ///
     /// # Errors
     /// It does not start.
     pub async fn restart_node(&mut self, index: usize) -> Result<()> {
         let node = self.nodes.get(index).context("failed to find the node")?;
-        let (process, mcp) = self.run_node(&node.name, &node.data).await?;
+        let (process, mcp) = self.run_node(&node.name, &node.data, node.mcp.address()).await?;
         let node = self.nodes.get_mut(index).context("failed to find the node")?;
         node.process = Some(process);
         node.mcp = mcp;
@@ -222,7 +280,7 @@ impl Fleet {
     /// # Errors
     /// It is not there.
     pub fn token(&self) -> Result<String> {
-        let path = self.data().join("server/admin.token");
+        let path = self.seen(&self.data().join("server/admin.token"));
         Ok(std::fs::read_to_string(&path)
             .with_context(|| format!("failed to read {}", path.display()))?
             .trim()

@@ -3,10 +3,16 @@
 //!
 //! Nothing here knows how the product works inside: it uses the command, the HTTP API and the MCP endpoint.
 
+pub mod api;
+pub mod disk;
 pub mod fleet;
+pub mod kernel;
 pub mod mcp;
 pub mod mutable;
+pub mod postgres;
 pub mod process;
+pub mod proxy;
+pub mod random;
 
 use std::future::Future;
 use std::time::{Duration, Instant};

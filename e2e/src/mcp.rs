@@ -35,6 +35,11 @@ impl Endpoint {
         Ok(Self { url: url.to_owned(), token: token.to_owned(), http })
     }
 
+    /// `HOST:PORT` of the URL.
+    pub fn address(&self) -> &str {
+        self.url.trim_start_matches("http://").trim_end_matches("/mcp")
+    }
+
     /// Sends one request and gives its `result`.
     ///
     /// # Errors

@@ -9,13 +9,14 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
+use crate::kernel;
 use crate::process::{Process, here, python};
 
 /// Seconds by which a request may come in after one that was sent later on another connection, on a busy machine.
 const OVERTAKEN: f64 = 1.0;
 
 /// What one tool server lists, and its log. All processes of one tool share them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Mutable {
     state: PathBuf,
     log: PathBuf,
@@ -91,6 +92,13 @@ impl Mutable {
         self.events().iter().filter(is_call).count()
     }
 
+    /// Its processes that run, without the shims above them.
+    pub fn running(&self) -> Vec<u32> {
+        let is_tool =
+            |pid: &u32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| is_python(&line));
+        kernel::naming(&self.log).into_iter().filter(is_tool).collect()
+    }
+
     /// Whether a call reached it that must not have: one of a function that the newest page of that session
     /// showed otherwise than in a form that was approved at some time, or did not show at all.
     ///
@@ -148,4 +156,9 @@ impl Mutable {
 fn name_in(raw: &str) -> String {
     let entry: Value = serde_json::from_str(raw).unwrap_or_default();
     entry["name"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Whether a command line, its words ended by zeros, is a Python's and not that of a shim which starts one.
+fn is_python(line: &[u8]) -> bool {
+    line.split(|byte| *byte == 0).next().is_some_and(|program| program.ends_with(b"python"))
 }

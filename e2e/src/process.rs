@@ -120,6 +120,11 @@ impl Process {
         self.child.id()
     }
 
+    /// Whether it has not ended yet.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|ended| ended.is_none())
+    }
+
     /// Kills it as `kill -9` does and waits until it is gone.
     ///
     /// # Errors
