@@ -37,8 +37,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::Connection as _;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener, PgPool, PgPoolOptions};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -62,6 +65,13 @@ const READERS: u32 = 4;
 
 /// Connections of one server to `PostgreSQL`, whose default is 100 for all.
 const CONNECTIONS: u32 = 16;
+
+/// How long a connection that is idle may take to answer: some of them may have to be tried within
+/// [`WAIT_MAX`].
+const LIVES_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long nothing may be heard from other servers before it is asked whether the link lives.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// What `PostgreSQL` servers tell each other: look at the heads. It carries no data.
 const CHANNEL: &str = "pintle_heads";
@@ -162,20 +172,33 @@ impl Store {
 /// Passes on what other servers on the same `PostgreSQL` say, as long as the pool is open.
 async fn listen(pool: PgPool, wake: Arc<watch::Sender<u64>>) {
     while !pool.is_closed() {
-        let listening = async {
-            let mut listener = PgListener::connect_with(&pool).await?;
-            listener.listen(CHANNEL).await?;
-            loop {
-                // `None` says that something may have been missed: look as well.
-                listener.try_recv().await?;
-                wake.send_modify(|count| *count = count.wrapping_add(1));
-            }
-        };
-        let ended: Result<std::convert::Infallible, sqlx::Error> = listening.await;
+        let ended = hear(&pool, &wake).await;
         tracing::debug!(error = ?ended.err(), "listening to the database ended");
         // Fan-out looks each second anyway; this only waits for the database to be back.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
+}
+
+async fn hear(pool: &PgPool, wake: &watch::Sender<u64>) -> Result<std::convert::Infallible, sqlx::Error> {
+    // A connection of its own, outside the pool: one that is lost would keep a place there.
+    let own = PgPoolOptions::new().max_connections(1).acquire_timeout(WAIT_MAX).idle_timeout(None);
+    let own = own.max_lifetime(None).connect_lazy_with((*pool.connect_options()).clone());
+    let mut listener = sql::answered(PgListener::connect_with(&own)).await?;
+    sql::answered(listener.listen(CHANNEL)).await?;
+    while !pool.is_closed() {
+        match tokio::time::timeout(SILENCE_MAX, listener.try_recv()).await {
+            // `None` says that something may have been missed: look as well.
+            Ok(heard) => {
+                heard?;
+                wake.send_modify(|count| *count = count.wrapping_add(1));
+            }
+            // Nothing to say, or a link that was lost without a word.
+            Err(_) => {
+                sql::answered(sqlx::Executor::execute(&mut listener, "select 1")).await?;
+            }
+        }
+    }
+    Err(sqlx::Error::PoolClosed)
 }
 
 async fn open_sqlite(path: &str) -> Result<Pool, Error> {
@@ -190,12 +213,14 @@ async fn open_sqlite(path: &str) -> Result<Pool, Error> {
     let writer = SqlitePoolOptions::new()
         .max_connections(1)
         .acquire_timeout(WAIT_MAX)
+        .after_release(|connection, _| Box::pin(is_idle(connection)))
         .connect_with(options.clone())
         .await
         .map_err(open)?;
     let readers = SqlitePoolOptions::new()
         .max_connections(READERS)
         .acquire_timeout(WAIT_MAX)
+        .after_release(|connection, _| Box::pin(is_idle(connection)))
         // Not opened read-only: a reader may be the first to recover the log after a crash.
         .connect_with(options.pragma("query_only", "on"))
         .await
@@ -212,10 +237,29 @@ async fn open_postgres(url: &str) -> Result<Pool, Error> {
     let pool = PgPoolOptions::new()
         .max_connections(CONNECTIONS)
         .acquire_timeout(WAIT_MAX)
+        // Both ask whether the connection lives, as the pool does by itself, which however waits for ever
+        // on a link that was lost without a word: and with it a place in the pool.
+        .test_before_acquire(false)
+        .before_acquire(|connection, _| Box::pin(lives(connection)))
+        .after_release(|connection, _| Box::pin(lives(connection)))
         .connect_with(options)
         .await
         .map_err(|source| Error::Open { place, source })?;
     Ok(Pool::Postgres(pool))
+}
+
+/// Whether a connection is in no transaction any more. `SQLite` ends one by itself when the disk is full
+/// or fails; the pool's count of open ones then stays, and nothing could be begun on this connection.
+async fn is_idle(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    // After the rollback that dropping the transaction asked for.
+    connection.ping().await?;
+    Ok(!connection.is_in_transaction())
+}
+
+/// Whether a connection answers.
+async fn lives(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let ping = tokio::time::timeout(LIVES_WITHIN, connection.ping());
+    ping.await.unwrap_or_else(|_| Err(sql::unanswered(LIVES_WITHIN))).map(|()| true)
 }
 
 /// The address as it may be shown: a password may also stand among its parameters, and what cannot

@@ -78,6 +78,17 @@ impl Disk {
         }
     }
 
+    /// Fills what space is left but for about so many bytes.
+    ///
+    /// # Errors
+    /// As [`Disk::fill`].
+    pub fn fill_but(&self, bytes: u64) -> Result<()> {
+        self.fill()?;
+        let file = std::fs::OpenOptions::new().write(true).open(self.filling())?;
+        let length = file.metadata()?.len();
+        file.set_len(length.saturating_sub(bytes)).context("failed to leave some space")
+    }
+
     /// Gives the space back.
     ///
     /// # Errors

@@ -43,6 +43,19 @@ impl Problem {
     }
 }
 
+impl Problem {
+    /// What was to be written has no room. Names the file or the database.
+    fn disk_full(error: &Error) -> Self {
+        tracing::error!(error = %Chain(error), "the disk is full");
+        Self {
+            status: StatusCode::INSUFFICIENT_STORAGE,
+            code: "disk_full",
+            detail: format!("the control plane's disk is full: it failed to {error}; nothing was changed"),
+            remedy: Some("make room on the server's disk, then try again".to_owned()),
+        }
+    }
+}
+
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
         let Refused { code, detail, remedy } = refused;
@@ -60,12 +73,21 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         match error {
             Error::Refused(refused) => Self::from(*refused),
+            Error::Store(store::Error::Full { .. }) => Self::disk_full(&error),
+            Error::Folder { ref source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                Self::disk_full(&error)
+            }
             Error::Store(error) if error.is_passing() => {
                 tracing::warn!(error = %Chain(&error), "the database cannot be reached");
+                let outcome = if error.is_unsure() {
+                    "whether it was done is not known"
+                } else {
+                    "nothing was changed"
+                };
                 Self {
                     status: StatusCode::SERVICE_UNAVAILABLE,
                     code: "store_unavailable",
-                    detail: format!("the control plane failed to {error}; nothing was changed"),
+                    detail: format!("the control plane failed to {error}; {outcome}"),
                     remedy: Some("try again; if it stays, look at the server's log and disk".to_owned()),
                 }
             }

@@ -98,6 +98,8 @@ impl Blobs {
             hash.update(piece.as_ref());
             file.write_all(piece.as_ref()).await.map_err(disk)?;
         }
+        // The outcome of the last write is told by this alone: without it a full disk would cut the archive.
+        file.flush().await.map_err(disk)?;
         file.sync_all().await.map_err(disk)?;
         staged.sha256 = Digest::from_bytes(hash.finalize().into());
         Ok(staged)

@@ -30,7 +30,16 @@ pub enum Error {
         #[source]
         source: sqlx::Error,
     },
-    /// It is gone: the disk is full, the file or the server is away.
+    /// Its disk is full. Nothing of what was to be written is kept.
+    #[error("write to the database, whose disk is full ({statement})")]
+    Full {
+        /// What was to be done.
+        statement: &'static str,
+        /// What the engine said.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// It is gone: the file or the server is away.
     #[error("reach the database ({statement})")]
     Unavailable {
         /// What was to be done.
@@ -72,6 +81,12 @@ impl Error {
         matches!(self, Self::Locked { .. } | Self::Unavailable { .. })
     }
 
+    /// Whether it may have been done all the same: the database was asked to make it durable, and its
+    /// answer did not arrive.
+    pub const fn is_unsure(&self) -> bool {
+        matches!(self, Self::Unavailable { statement, .. } if matches!(statement.as_bytes(), b"commit"))
+    }
+
     /// A row that cannot be.
     pub(crate) fn inconsistent(
         what: &'static str,
@@ -95,6 +110,7 @@ impl Error {
             _ => None,
         };
         match code.as_deref() {
+            Some("13" | "53100") => Self::Full { statement, source },
             Some(code) if is_locked(code) => Self::Locked { statement, source },
             Some(code) if is_unavailable(code) => Self::Unavailable { statement, source },
             _ => Self::Statement { statement, source },
@@ -109,11 +125,11 @@ fn is_locked(code: &str) -> bool {
         || (code.len() < 5 && code.parse::<u32>().is_ok_and(|code| matches!(code & 0xFF, 5 | 6)))
 }
 
-/// `SQLite`: read-only, I/O, corrupt, full, cannot open, not a database. `PostgreSQL`: connection,
+/// `SQLite`: read-only, I/O, corrupt, cannot open, not a database. `PostgreSQL`: connection,
 /// resources, operator intervention, system, read-only.
 fn is_unavailable(code: &str) -> bool {
-    let sqlite = code.len() < 5
-        && code.parse::<u32>().is_ok_and(|code| matches!(code & 0xFF, 8 | 10 | 11 | 13 | 14 | 26));
+    let sqlite =
+        code.len() < 5 && code.parse::<u32>().is_ok_and(|code| matches!(code & 0xFF, 8 | 10 | 11 | 14 | 26));
     sqlite
         || ["08", "53", "57", "58"].iter().any(|class| code.len() == 5 && code.starts_with(class))
         || code == "25006"
@@ -128,7 +144,7 @@ mod tests {
         for code in ["5", "6", "261", "517", "55P03", "40001"] {
             assert!(is_locked(code) && !is_unavailable(code), "{code}");
         }
-        for code in ["13", "14", "26", "778", "08006", "57P01", "53300", "25006"] {
+        for code in ["14", "26", "778", "08006", "57P01", "53300", "25006"] {
             assert!(is_unavailable(code) && !is_locked(code), "{code}");
         }
         for code in ["1", "19", "787", "2067", "23505", "42601"] {

@@ -8,11 +8,18 @@ use domain::digest::{Digest, ListingHash};
 use domain::id::{BootId, EdgeName, NodeId, NodeName, PluginName, ToolId};
 use domain::plugin_set::{Part, Scope};
 use domain::time::Timestamp;
+use std::future::Future;
+use std::time::Duration;
+
 use sqlx::postgres::{PgPool, PgRow};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{Postgres, Row as _, Sqlite};
 
 use super::error::Error;
+
+/// How long `PostgreSQL` may take to answer a statement: longer than it waits for a lock, which is 10 s,
+/// and than any statement of the product works.
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
 /// A statement that both engines take.
 #[derive(Debug, Clone, Copy)]
@@ -106,9 +113,10 @@ impl Pool {
                 .await
                 .map(Transaction::Sqlite)
                 .map_err(|source| Error::of("begin", source)),
-            Self::Postgres(pool) => {
-                pool.begin().await.map(Transaction::Postgres).map_err(|source| Error::of("begin", source))
-            }
+            Self::Postgres(pool) => answered(pool.begin())
+                .await
+                .map(Transaction::Postgres)
+                .map_err(|source| Error::of("begin", source)),
         }
     }
 
@@ -118,11 +126,12 @@ impl Pool {
             Self::Sqlite { readers, .. } => {
                 readers.begin().await.map(Transaction::Sqlite).map_err(|source| Error::of("begin", source))
             }
-            Self::Postgres(pool) => pool
-                .begin_with("begin isolation level repeatable read read only")
-                .await
-                .map(Transaction::Postgres)
-                .map_err(|source| Error::of("begin", source)),
+            Self::Postgres(pool) => {
+                answered(pool.begin_with("begin isolation level repeatable read read only"))
+                    .await
+                    .map(Transaction::Postgres)
+                    .map_err(|source| Error::of("begin", source))
+            }
         }
     }
 }
@@ -135,7 +144,8 @@ impl Transaction {
                 bound!(statement, args).execute(&mut **tx).await.map(|done| done.rows_affected())
             }
             Self::Postgres(tx) => {
-                bound!(statement, args).execute(&mut **tx).await.map(|done| done.rows_affected())
+                let done = answered(bound!(statement, args).execute(&mut **tx)).await;
+                done.map(|done| done.rows_affected())
             }
         };
         done.map_err(|source| Error::of(statement.name, source))
@@ -148,8 +158,7 @@ impl Transaction {
                 .fetch_all(&mut **tx)
                 .await
                 .map(|rows| rows.into_iter().map(Row::Sqlite).collect()),
-            Self::Postgres(tx) => bound!(statement, args)
-                .fetch_all(&mut **tx)
+            Self::Postgres(tx) => answered(bound!(statement, args).fetch_all(&mut **tx))
                 .await
                 .map(|rows| rows.into_iter().map(Row::Postgres).collect()),
         };
@@ -165,7 +174,7 @@ impl Transaction {
     pub(crate) async fn commit(self) -> Result<(), Error> {
         match self {
             Self::Sqlite(tx) => tx.commit().await,
-            Self::Postgres(tx) => tx.commit().await,
+            Self::Postgres(tx) => answered(tx.commit()).await,
         }
         .map_err(|source| Error::of("commit", source))
     }
@@ -174,6 +183,19 @@ impl Transaction {
     pub(crate) const fn is_postgres(&self) -> bool {
         matches!(self, Self::Postgres(_))
     }
+}
+
+/// Waits for `PostgreSQL`'s answer, which comes over a link that may be lost without a word.
+pub(super) async fn answered<T>(
+    work: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    tokio::time::timeout(ANSWER_WITHIN, work).await.unwrap_or_else(|_| Err(unanswered(ANSWER_WITHIN)))
+}
+
+/// What a link is taken for on which no answer came.
+pub(super) fn unanswered(within: Duration) -> sqlx::Error {
+    let text = format!("no answer within {} s", within.as_secs());
+    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, text))
 }
 
 macro_rules! getter {
