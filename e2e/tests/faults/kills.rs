@@ -26,6 +26,10 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(900), Duration::from
 /// In how many cases of a hundred the next is killed while the last one is still down.
 const TOGETHER: usize = 25;
 
+/// After so many kills a change is to be approved from end to end before the next, if all that was killed is up:
+/// else it would be one long outage.
+const EACH: usize = 3;
+
 /// Everything that may be killed.
 struct Stage {
     fleet: Fleet,
@@ -57,8 +61,8 @@ impl Stage {
         Self { fleet, postgres, team, fill, weather, remote: Some(remote), remote_port }
     }
 
-    /// Kills so many, and starts what was killed.
-    async fn kill(&mut self, kills: usize, random: &mut Random) {
+    /// Kills so many, and starts what was killed. Of each few, the load gets something done again.
+    async fn kill(&mut self, kills: usize, random: &mut Random, load: &Load) {
         let begin = Instant::now();
         let mut down = Vec::new();
         for (number, target) in target::sequence(kills, random).into_iter().enumerate() {
@@ -73,6 +77,9 @@ impl Stage {
             down.sort_unstable();
             for target in down.drain(..) {
                 self.raise(target).await;
+            }
+            if (number + 1) % EACH == 0 {
+                load.gets_on().await;
             }
             tokio::time::sleep(random.up_to(PAUSES.0)).await;
         }
@@ -93,7 +100,7 @@ async fn whatever_is_killed_nothing_acknowledged_is_lost_and_nothing_unapproved_
     let mut random = Random::new(seed);
     let mut stage = Stage::set().await;
     let load = Load::start(&stage).unwrap();
-    stage.kill(kills, &mut random).await;
+    stage.kill(kills, &mut random, &load).await;
     let told = load.end().await;
     eprintln!("acknowledged: {told}");
     acknowledged::verify(&mut stage, told).await;

@@ -97,6 +97,16 @@ impl Load {
         Ok(Self { shared, tasks })
     }
 
+    /// Waits until another approval is acknowledged.
+    pub(super) async fn gets_on(&self) {
+        let approvals = || self.shared.told().approvals.len();
+        let before = approvals();
+        e2e::eventually("another approval", || async {
+            if approvals() > before { Ok(()) } else { Err("none yet") }
+        })
+        .await;
+    }
+
     /// Ends it; what was acknowledged.
     pub(super) async fn end(self) -> Told {
         self.shared.stop.store(true, Ordering::SeqCst);
