@@ -35,14 +35,12 @@ impl Fleet {
         Ok(number)
     }
 
-    /// What replicas have in common beside the database: the key of the fleet's authority, and the archives.
+    /// What replicas have in common beside the database: the key of the fleet's authority.
     fn share_with_replica(&self, data: &Path) -> Result<()> {
         let (first, own) = (self.data().join("server"), data.join("server"));
-        std::fs::create_dir_all(own.join("blobs")).context("failed to make a replica's folder")?;
-        std::fs::copy(first.join("ca.key"), own.join("ca.key"))
-            .context("failed to copy the authority's key")?;
-        std::os::unix::fs::symlink(first.join("blobs/sha256"), own.join("blobs/sha256"))
-            .context("failed to share the archives")
+        std::fs::create_dir_all(&own).context("failed to make a replica's folder")?;
+        std::fs::copy(first.join("ca.key"), own.join("ca.key")).context("failed to copy the authority's key")?;
+        Ok(())
     }
 
     /// The node ports of all servers, the first one's first.
