@@ -278,6 +278,29 @@ pub(crate) struct Edge {
     /// What some of its nodes try.
     #[serde(default)]
     pub candidates: Vec<Candidate>,
+    /// What its nodes may do.
+    #[serde(default)]
+    pub policy: Policy,
+}
+
+/// What the nodes of an edge may do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Policy {
+    /// Whether a stale node refuses calls.
+    pub strict: bool,
+    /// How long what a node was told counts as fresh.
+    pub fresh_for_ms: u64,
+    /// How long a restarted node may go by its stored set; 0: not at all.
+    pub offline_lease_ms: u64,
+    /// Kinds that are not run.
+    pub forbidden_kinds: Vec<String>,
+    /// Bytes of data of each tool process.
+    pub tool_memory_bytes: u64,
+    /// Open files of each tool process.
+    pub tool_files: u64,
+    /// Processes of each tool.
+    pub tool_processes: u64,
 }
 
 /// A version that some nodes of an edge try.
@@ -364,6 +387,24 @@ pub(crate) struct NodeVersion {
     /// Why, where it failed.
     #[serde(default)]
     pub reason: Option<String>,
+    /// Its tools.
+    #[serde(default)]
+    pub tools: Vec<NodeTool>,
+}
+
+/// A tool as its node says that it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct NodeTool {
+    /// Tool ID.
+    pub tool: String,
+    /// For example `running`.
+    pub state: String,
+    /// Why, where it does not run.
+    #[serde(default)]
+    pub reason: String,
+    /// What the kernel confines its process to, or why to nothing.
+    #[serde(default)]
+    pub confined: String,
 }
 
 /// An audit event.

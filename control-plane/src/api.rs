@@ -20,6 +20,7 @@ mod join_tokens;
 mod nodes;
 mod orphans;
 mod plugins;
+mod policy;
 mod problem;
 mod status;
 mod tokens;
@@ -159,7 +160,7 @@ pub fn router(state: AppState) -> Router {
 
 /// Every endpoint, with what its bearer must be allowed.
 pub(crate) fn routes() -> Vec<Route> {
-    use Action::{AdmitNodes, Approve, Assign, CreateEdge, ManageTokens, Push, View};
+    use Action::{AdmitNodes, Approve, Assign, CreateEdge, ManageTokens, Push, SetPolicy, View};
     let read = MethodFilter::GET;
     let (post, put, delete) = (MethodFilter::POST, MethodFilter::PUT, MethodFilter::DELETE);
     vec![
@@ -174,6 +175,7 @@ pub(crate) fn routes() -> Vec<Route> {
         route(post, "/edges", CreateEdge, edges::create),
         route(read, "/edges/{edge}", View, edges::show),
         route(read, "/edges/{edge}/parts", View, edges::parts),
+        route(put, "/edges/{edge}/policy", SetPolicy, policy::set),
         route(put, "/edges/{edge}/assignments/{plugin}", Assign, assignments::set),
         route(delete, "/edges/{edge}/assignments/{plugin}", Assign, assignments::unset),
         route(put, "/edges/{edge}/candidates/{plugin}", Assign, candidates::set),

@@ -21,6 +21,7 @@ pub mod record_held;
 pub mod record_listing;
 pub mod reject;
 pub mod rewind;
+pub mod set_policy;
 pub mod start_fleet;
 pub mod store_texts;
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub(crate) mod nodes;
 pub(crate) mod orphans;
 pub(crate) mod pins;
 pub(crate) mod plugins;
+pub(crate) mod policies;
 pub(crate) mod sightings;
 pub(crate) mod snapshots;
 pub(crate) mod sql;

@@ -157,7 +157,8 @@ impl Table {
                 permit.slot.id, again.slot.version, permit.slot.version
             ),
         );
-        Err(Denial { refusal: Arc::new(refusal), wait: None })
+        // The successor may be permitted, which asking anew finds out.
+        Err(Denial { refusal: Arc::new(refusal), wait: Some(Wait::Change) })
     }
 
     /// The function of that model name or ID.

@@ -7,6 +7,7 @@
 pub mod audit;
 pub mod change;
 pub mod digest;
+pub mod fresh;
 pub mod guard;
 pub mod id;
 pub mod listing;

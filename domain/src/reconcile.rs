@@ -4,8 +4,9 @@
 //! [`reconcile`] is asked after everything that changed and takes no hints: it looks at the whole and
 //! names the steps that may be taken now, in order. The node's reconciler performs them and observes
 //! again. The rules are those of 30-nodes, 4; the invariants are in the tests: two versions of a
-//! plugin are never called at once, no failure ever stops what is called, and one plugin never holds
-//! up another.
+//! plugin are never called at once, no failure ever stops what is called, one plugin never holds up
+//! another, and what a grant allowed is asked again before install, before switch and before commit
+//! (the outgoing version's end), each of which is a step of a decision of its own.
 
 mod desired;
 mod observed;
@@ -108,6 +109,8 @@ pub fn reconcile(desired: &Desired<'_>, observed: &Observed, now: Timestamp) -> 
         let deciding = plugin::Deciding { desired, name, seen, now };
         deciding.decide(&mut decision);
     }
+    // What is there already is started, and its calls switched, before anything is downloaded.
+    decision.steps.sort_by_key(|step| matches!(step, Step::Install(_)));
     decision
 }
 

@@ -139,6 +139,18 @@ impl Refusal {
         )
     }
 
+    /// Nothing was heard of the control plane for longer than a strict edge allows.
+    pub fn set_stale(edge: &EdgeName, server: &str, since: Timestamp) -> Self {
+        Self::new(
+            Code::SetStale,
+            format!(
+                "This node has not heard from {server} for so long that edge {edge}'s plugin set counts as stale since \
+                 {since}, and edge {edge} is strict, so nothing is called. It serves again by itself once the control \
+                 plane answers; an operator can also let nodes go on with: pintle edge set {edge} --not-strict"
+            ),
+        )
+    }
+
     /// No version of the plugin is assigned.
     pub fn unassigned(plugin: &PluginName, edge: &EdgeName) -> Self {
         Self::new(

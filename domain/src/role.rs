@@ -28,6 +28,8 @@ pub enum Action {
     Push,
     /// Makes an edge.
     CreateEdge,
+    /// Sets what the nodes of an edge may do.
+    SetPolicy,
     /// Assigns a version to an edge or takes it away.
     Assign,
     /// Makes, lists and revokes join tokens.
@@ -67,10 +69,11 @@ impl fmt::Display for Role {
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::View,
         Self::Push,
         Self::CreateEdge,
+        Self::SetPolicy,
         Self::Assign,
         Self::AdmitNodes,
         Self::Approve,
@@ -83,6 +86,7 @@ impl Action {
             Self::View => "look at the fleet",
             Self::Push => "push versions",
             Self::CreateEdge => "make edges",
+            Self::SetPolicy => "set an edge's policy",
             Self::Assign => "assign versions",
             Self::AdmitNodes => "let nodes join",
             Self::Approve => "approve changes",
@@ -97,7 +101,10 @@ pub const fn allows(role: Role, action: Action) -> bool {
         Role::Admin => true,
         Role::Viewer => matches!(action, Action::View),
         Role::Operator => {
-            matches!(action, Action::View | Action::CreateEdge | Action::Assign | Action::AdmitNodes)
+            matches!(
+                action,
+                Action::View | Action::CreateEdge | Action::SetPolicy | Action::Assign | Action::AdmitNodes
+            )
         }
         Role::Approver => matches!(action, Action::View | Action::Approve),
         Role::Author => matches!(action, Action::View | Action::Push),
@@ -130,7 +137,10 @@ mod tests {
     fn each_role_may_do_exactly_what_its_row_says() {
         let rows: [(Role, &[Action]); 4] = [
             (Role::Viewer, &[Action::View]),
-            (Role::Operator, &[Action::View, Action::CreateEdge, Action::Assign, Action::AdmitNodes]),
+            (
+                Role::Operator,
+                &[Action::View, Action::CreateEdge, Action::SetPolicy, Action::Assign, Action::AdmitNodes],
+            ),
             (Role::Approver, &[Action::View, Action::Approve]),
             (Role::Author, &[Action::View, Action::Push]),
         ];

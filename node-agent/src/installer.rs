@@ -2,20 +2,32 @@
 //! while they come, unpacked in staging, compared with the plan, renamed into place.
 //!
 //! `bundles/<content digest>` holds whole versions only. `staging/` holds what is on its way and is
-//! emptied at each start but for downloads that can be resumed.
+//! emptied at each start but for downloads that can be resumed. What nothing names any more is swept
+//! ([`sweep`]); what the plugin set names never is.
 
 mod download;
 mod place;
+mod sweep;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::digest::Digest;
 use domain::id::PluginVersion;
 use domain::plugin_set::PlannedVersion;
 
+use tokio_util::sync::CancellationToken;
+
+use crate::disk::{self, Bytes, Space};
 use crate::supervisor::Bundle;
+pub(crate) use sweep::Keep;
+
+/// What an install leaves free on a disk: room for the ledger, which an approval has to be written to,
+/// and for a few logs.
+const SPARE: u64 = 1 << 20;
 
 /// Why a version is not on the disk.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +43,22 @@ pub(crate) enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// There is no room for it.
+    #[error(
+        "download the bundle: it takes {} and {} to spare, and of the disk of `{}` {space}",
+        Bytes(*.needed), Bytes(SPARE), .path.display()
+    )]
+    Room {
+        /// Bytes that are still to come.
+        needed: u64,
+        /// Of the disk.
+        space: Space,
+        /// On it.
+        path: PathBuf,
+    },
+    /// Nobody wants it any more.
+    #[error("install the bundle: it was given up")]
+    Cancelled,
     /// The control plane does not give it.
     #[error("download the bundle: {0}")]
     Download(String),
@@ -76,6 +104,8 @@ pub(crate) struct Installer {
     bundles: PathBuf,
     staging: PathBuf,
     work: PathBuf,
+    /// Contents and archives that are being installed: nothing sweeps them.
+    claims: Mutex<BTreeSet<Digest>>,
 }
 
 impl Installer {
@@ -91,11 +121,15 @@ impl Installer {
             bundles: data.join("bundles"),
             staging: data.join("staging"),
             work: data.join("work"),
+            claims: Mutex::default(),
         };
         for folder in [&installer.bundles, &installer.staging, &installer.work] {
             std::fs::create_dir_all(folder).map_err(io("make the folder", folder))?;
         }
-        place::clean(&installer.staging)?;
+        if let Err(error) = place::clean(&installer.staging) {
+            // A disk that cannot be written is no reason not to serve what is on it.
+            tracing::warn!(reason = %crate::sentence(&error), "what an earlier run left in staging cannot be removed");
+        }
         Ok(installer)
     }
 
@@ -117,11 +151,17 @@ impl Installer {
         found
     }
 
-    /// Puts the version onto the disk. May be dropped at any point; what was downloaded is resumed.
+    /// Puts the version onto the disk. `cancel` ends a download, which is resumed if the version is wanted
+    /// again; once it is being placed it is whole or not there.
     ///
     /// # Errors
     /// Says why, for people. What runs is as it was.
-    pub(crate) async fn install(&self, planned: &PlannedVersion) -> Result<Bundle, Error> {
+    pub(crate) async fn install(
+        &self,
+        planned: &PlannedVersion,
+        cancel: &CancellationToken,
+    ) -> Result<Bundle, Error> {
+        let _claim = Claim::new(self, [planned.content_digest, planned.archive_sha256]);
         let target = self.bundles.join(planned.content_digest.to_string());
         if target.exists()
             && let Ok(bundle) = place::bundle(&target)
@@ -129,44 +169,114 @@ impl Installer {
         {
             return Ok(bundle);
         }
-        let archive = self.staging.join(format!("{}.part", planned.archive_sha256));
+        let archive = self.archive(&planned.archive_sha256);
+        let result = self.download_and_place(planned, cancel, (archive.clone(), target)).await;
+        if let Err(Error::Io { source, .. }) = &result
+            && disk::is_full(source)
+            && Space::at(&self.staging).is_none_or(|space| space.free < SPARE)
+        {
+            // The ledger needs the room more than a download that does not fit.
+            let _ = tokio::fs::remove_file(&archive).await;
+        }
+        result
+    }
+
+    async fn download_and_place(
+        &self,
+        planned: &PlannedVersion,
+        cancel: &CancellationToken,
+        (archive, target): (PathBuf, PathBuf),
+    ) -> Result<Bundle, Error> {
+        self.check_room(planned, &archive)?;
         let url = format!("{}{}", self.from, planned.archive_sha256);
-        download::download(&self.http, &url, planned, &archive).await?;
-        let placing = place::Placing {
-            archive,
-            staging: self.staging.join(format!(
-                "{}.{}",
-                planned.content_digest,
-                uuid::Uuid::new_v4().simple()
-            )),
-            target,
-            planned: planned.clone(),
-        };
+        tokio::select! {
+            () = cancel.cancelled() => return Err(Error::Cancelled),
+            downloaded = download::download(&self.http, &url, planned, &archive) => downloaded?,
+        }
+        if cancel.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let staging = format!("{}.{}", planned.content_digest, uuid::Uuid::new_v4().simple());
+        let staging = self.staging.join(staging);
+        let placing = place::Placing { archive, staging, target, planned: planned.clone() };
         tokio::task::spawn_blocking(move || placing.place()).await.map_err(|_| Error::Task)?
     }
 
-    /// Takes a version's files away, and its tools' working folders. Blocks. What cannot be removed is
-    /// in nobody's way, so it is logged.
-    pub(crate) fn remove(&self, version: &PluginVersion, content: Digest) {
-        let folder = self.bundles.join(content.to_string());
-        let aside = self.staging.join(format!("{content}.gone.{}", uuid::Uuid::new_v4().simple()));
-        // Renamed first: a folder under `bundles` is always whole.
-        let removed = match std::fs::rename(&folder, &aside) {
-            Ok(()) => std::fs::remove_dir_all(&aside),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
-        };
-        let work = match std::fs::remove_dir_all(self.work.join(version.to_string())) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+    /// A download that does not fit is not begun.
+    fn check_room(&self, planned: &PlannedVersion, archive: &Path) -> Result<(), Error> {
+        let have = std::fs::metadata(archive).map_or(0, |metadata| metadata.len());
+        let needed = planned.archive_length.saturating_sub(have);
+        match Space::at(&self.staging) {
+            Some(space) if space.free < needed.saturating_add(SPARE) => {
+                Err(Error::Room { needed, space, path: self.staging.clone() })
+            }
             _ => Ok(()),
-        };
-        if let Err(error) = removed.and(work) {
-            tracing::warn!(plugin.version = %version, reason = %error, "files of a version could not be removed");
+        }
+    }
+
+    fn archive(&self, sha256: &Digest) -> PathBuf {
+        self.staging.join(format!("{sha256}.part"))
+    }
+
+    /// Takes a version's files away, and its tools' working folders: two renames. What is answered with
+    /// is to be deleted, which takes longer. What cannot be moved is in nobody's way, so it is logged.
+    pub(crate) fn take_away(&self, version: &PluginVersion, content: Digest) -> Vec<PathBuf> {
+        let places = [self.bundles.join(content.to_string()), self.work.join(version.to_string())];
+        places.iter().filter_map(|place| self.put_aside(place)).collect()
+    }
+
+    /// Renamed first: a folder under `bundles` is always whole.
+    fn put_aside(&self, place: &Path) -> Option<PathBuf> {
+        let aside = self.staging.join(format!("{}.gone", uuid::Uuid::new_v4().simple()));
+        match std::fs::rename(place, &aside) {
+            Ok(()) => Some(aside),
+            Err(error) => {
+                if error.kind() != std::io::ErrorKind::NotFound {
+                    tracing::warn!(path = %place.display(), reason = %error, "files of a version could not be removed");
+                }
+                None
+            }
+        }
+    }
+
+    fn claims(&self) -> MutexGuard<'_, BTreeSet<Digest>> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Deletes what was put aside. Blocks; what cannot be deleted is tried again at the next start.
+pub(crate) fn delete(aside: &[PathBuf]) {
+    for path in aside {
+        let deleted = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        if let Err(error) = deleted {
+            tracing::warn!(path = %path.display(), reason = %error, "what was put aside could not be deleted");
+        }
+    }
+}
+
+/// Keeps digests from being swept while it lives.
+struct Claim<'i> {
+    installer: &'i Installer,
+    digests: [Digest; 2],
+}
+
+impl<'i> Claim<'i> {
+    fn new(installer: &'i Installer, digests: [Digest; 2]) -> Self {
+        installer.claims().extend(digests);
+        Self { installer, digests }
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let mut claims = self.installer.claims();
+        for digest in &self.digests {
+            claims.remove(digest);
         }
     }
 }
 
 fn io(verb: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
     let path = path.to_owned();
-    move |source| Error::Io { verb, path, source }
+    move |source| Error::Io { verb, source: disk::explained(&path, source), path }
 }

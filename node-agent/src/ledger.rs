@@ -19,6 +19,8 @@ use domain::plugin_set::{Head, Part, Trust};
 use proto::convert::{Content, MESSAGE_MAX, PartContent, manifest_entries};
 use proto::v1;
 
+pub(crate) use slot::write_whole;
+
 /// Believes a signed head, or says why not.
 pub(crate) type Verify = dyn Fn(&v1::SignedHead) -> Result<Head, String> + Send + Sync;
 
@@ -172,5 +174,5 @@ fn path(folder: &Path, part: Part, index: usize) -> PathBuf {
 }
 
 fn io(verb: &'static str, path: &Path, source: std::io::Error) -> Error {
-    Error::Io { verb, path: path.to_owned(), source }
+    Error::Io { verb, path: path.to_owned(), source: crate::disk::explained(path, source) }
 }

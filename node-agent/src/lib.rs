@@ -6,6 +6,7 @@
 
 mod arguments;
 pub mod bridge;
+mod disk;
 pub mod gateway;
 pub mod guard;
 pub mod identity;
@@ -15,6 +16,7 @@ mod ledger;
 pub mod link;
 mod node;
 mod reconciler;
+mod reliance;
 mod spool;
 mod supervisor;
 

@@ -29,6 +29,7 @@ use crate::guard::{Guard, Runtime};
 use crate::identity::Identity;
 use crate::ledger::{HeldPart, Ledger};
 use crate::reconciler::PluginSet;
+use crate::reliance::Reliance;
 use crate::spool::Spool;
 use crate::supervisor::{Applied, Supervisor};
 use parts::Me;
@@ -57,7 +58,8 @@ pub(crate) struct Link {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) supervisor: Arc<Supervisor>,
     pub(crate) spool: Arc<Spool>,
-    pub(crate) set: watch::Sender<Arc<PluginSet>>,
+    pub(crate) reliance: Arc<Reliance>,
+    pub(crate) set: Arc<watch::Sender<Arc<PluginSet>>>,
     pub(crate) status: watch::Receiver<Status>,
     /// On the disk when the agent started.
     pub(crate) versions: Vec<PluginVersion>,
@@ -71,7 +73,8 @@ pub(crate) struct Parts {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) supervisor: Arc<Supervisor>,
     pub(crate) spool: Arc<Spool>,
-    pub(crate) set: watch::Sender<Arc<PluginSet>>,
+    pub(crate) reliance: Arc<Reliance>,
+    pub(crate) set: Arc<watch::Sender<Arc<PluginSet>>>,
     pub(crate) status: watch::Receiver<Status>,
     pub(crate) versions: Vec<PluginVersion>,
 }
@@ -100,7 +103,7 @@ struct Wire {
 impl Link {
     /// A link that holds what the ledger had.
     pub(crate) fn new(parts: Parts, boot: BootId, ledger: Ledger, found: crate::ledger::Found) -> Self {
-        let Parts { identity, guard, runtime, supervisor, spool, set, status, versions } = parts;
+        let Parts { identity, guard, runtime, supervisor, spool, reliance, set, status, versions } = parts;
         let mut link = Self {
             identity,
             boot,
@@ -109,6 +112,7 @@ impl Link {
             runtime,
             supervisor,
             spool,
+            reliance,
             set,
             status,
             versions,
@@ -117,6 +121,9 @@ impl Link {
         for (part, held) in found.parts {
             link.apply(&held, held.read());
             link.held.parts.insert(part, Arc::new(held));
+        }
+        if Part::ALL.iter().all(|part| link.held.parts.contains_key(part)) {
+            link.reliance.is_stored();
         }
         link
     }
@@ -195,7 +202,8 @@ impl Link {
         let stream = answer.map_err(|status| status.message().to_owned())?.into_inner();
         let me = Me { edge: self.identity.me.edge.clone(), node: self.identity.me.node.clone() };
         let now = self.runtime.now_ms();
-        let session = Session::new(me, self.identity.verify(), self.held.clone(), &status, now);
+        let mut session = Session::new(me, self.identity.verify(), self.held.clone(), &status, now);
+        session.fresh_for(self.set.borrow().policy.fresh_for_ms);
         let outbox = VecDeque::new();
         Ok((Wire { session, sender, outbox, reported: 0, opened: false, fleet_size: 0 }, stream))
     }
@@ -278,7 +286,10 @@ impl Link {
                     let after = wire.session.stored(*storing, result);
                     after.into_iter().rev().for_each(|order| orders.push_front(order));
                 }
-                Order::Apply(part, content) => self.apply(&part, *content),
+                Order::Apply(part, content) => {
+                    self.apply(&part, *content);
+                    wire.session.fresh_for(self.set.borrow().policy.fresh_for_ms);
+                }
                 Order::Confirmed => self.confirm(&wire.session.held),
                 Order::Opened { fleet_size } => {
                     (wire.opened, wire.fleet_size) = (true, fleet_size);
@@ -288,6 +299,7 @@ impl Link {
                         self.send_status(wire);
                     }
                 }
+                Order::Heard { clock, fresh_ms } => self.reliance.hear(clock, fresh_ms),
                 Order::Reported(sequence) => self.spool.acknowledge(sequence),
                 Order::WantListings(hashes) => self.send_texts(wire, &hashes),
                 Order::WantStatus => self.send_status(wire),
@@ -312,38 +324,32 @@ impl Link {
     }
 
     fn apply(&self, part: &HeldPart, content: Content) {
-        let mut set = PluginSet::clone(&self.set.borrow());
-        let mut applied = Applied::default();
-        match content {
-            Content::Trust(trust) => {
-                set.trust = Arc::new(trust);
-                applied.trust = Some((Arc::clone(&set.trust), part.texts.clone()));
-            }
-            Content::Plan(plan) => set.plan = Arc::new(plan),
-            Content::Policy(policy) => {
-                set.policy = policy.clone();
-                applied.policy = Some(policy);
-            }
-            Content::Grants(grants) => set.grants = Arc::new(grants),
-        }
         tracing::debug!(part = %part.head.part, position = %part.head.position, "a part of the plugin set is held");
+        let mut applied = Applied::default();
+        match &content {
+            Content::Trust(trust) => {
+                applied.trust = Some((Arc::new(trust.clone()), part.texts.clone()));
+            }
+            Content::Policy(policy) => applied.policy = Some(policy.clone()),
+            Content::Plan(_) | Content::Grants(_) => {}
+        }
         self.supervisor.apply(applied);
-        self.set.send_replace(Arc::new(set));
+        self.set.send_modify(|set| {
+            let set = Arc::make_mut(set);
+            match content {
+                Content::Trust(trust) => set.trust = Arc::new(trust),
+                Content::Plan(plan) => set.plan = Arc::new(plan),
+                Content::Policy(policy) => set.policy = policy,
+                Content::Grants(grants) => set.grants = Arc::new(grants),
+            }
+        });
     }
 
     /// The set is held once each part was confirmed, or received and made durable, in this boot.
     fn confirm(&self, held: &Held) {
-        if !Part::ALL.iter().all(|part| held.confirmed.contains(part)) {
-            return;
+        if Part::ALL.iter().all(|part| held.confirmed.contains(part)) {
+            self.reliance.is_confirmed();
         }
-        self.set.send_if_modified(|set| {
-            if set.held {
-                return false;
-            }
-            tracing::info!("the plugin set of this node is held");
-            *set = Arc::new(PluginSet { held: true, ..PluginSet::clone(set) });
-            true
-        });
     }
 
     fn report(&self, wire: &mut Wire) {

@@ -25,6 +25,7 @@ use crate::installer::{self, Installer};
 use crate::ledger::{self, Ledger};
 use crate::link::{self, Link};
 use crate::reconciler::{PluginSet, Reconciler};
+use crate::reliance::Reliance;
 use crate::spool::Spool;
 use crate::supervisor::{Settings, Supervisor};
 
@@ -153,6 +154,9 @@ impl Node {
         let supervisor =
             Arc::new(Supervisor::new(Arc::clone(&guard), Arc::clone(&runtime), Arc::clone(&spool), settings));
         let (set, sets) = watch::channel(Arc::new(PluginSet::default()));
+        let set = Arc::new(set);
+        let ledger_folder = config.data.join("ledger");
+        let reliance = Arc::new(Reliance::open(&ledger_folder, Arc::clone(&set), Arc::clone(&supervisor)));
         let reconciler = Reconciler::new(sets, Arc::clone(&supervisor), Arc::new(installer), installed);
         let parts = link::Parts {
             identity: Arc::clone(&identity),
@@ -160,6 +164,7 @@ impl Node {
             runtime,
             supervisor: Arc::clone(&supervisor),
             spool,
+            reliance: Arc::clone(&reliance),
             set,
             status: reconciler.status(),
             versions: reconciler.versions(),
@@ -168,6 +173,7 @@ impl Node {
         let (stop_reconciler, stop_link) = (CancellationToken::new(), CancellationToken::new());
         let tasks = vec![
             tokio::spawn(reconciler.run(stop_reconciler.clone())),
+            tokio::spawn(reliance.run(stop_link.clone())),
             tokio::spawn(link.run(stop_link.clone())),
         ];
         tracing::info!(node.name = %identity.name, node.id = %identity.me.node, edge.id = %identity.me.edge, "node agent started");

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::digest::Digest;
 use domain::guard::view::PluginState;
 use domain::id::{PluginName, PluginVersion, ToolId};
 use domain::reconcile::{Decision, Failure, Stage, Standing, Step, Wait, reconcile, retry_after_ms};
@@ -18,7 +19,7 @@ use proto::convert::{Status, VersionState, VersionStatus};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::installer::{self, Installer};
+use crate::installer::{self, Installer, Keep};
 use crate::supervisor::{Bundle, RUNS, Shown, Supervisor};
 use local::{Local, OneVersion};
 
@@ -37,11 +38,14 @@ pub(crate) struct Reconciler {
     /// What the guard was told last, so that it is told what changed.
     told: BTreeMap<PluginName, Told>,
     outcomes: (mpsc::Sender<Outcome>, mpsc::Receiver<Outcome>),
+    /// What the last sweep kept.
+    swept: Option<Keep>,
 }
 
 /// How a slow step ended.
 enum Outcome {
-    Installed(PluginVersion, Result<Bundle, installer::Error>),
+    /// The version, its content, and which try it was.
+    Installed(PluginVersion, Digest, u64, Result<Bundle, installer::Error>),
     Stopped(PluginVersion),
     ToolStopped(PluginVersion, ToolId),
 }
@@ -65,7 +69,7 @@ impl Reconciler {
         set: watch::Receiver<Arc<PluginSet>>,
         sup: Arc<Supervisor>,
         installer: Arc<Installer>,
-        installed: Vec<(domain::digest::Digest, Bundle)>,
+        installed: Vec<(Digest, Bundle)>,
     ) -> Self {
         let mut local = Local::default();
         for (content, bundle) in installed {
@@ -80,6 +84,7 @@ impl Reconciler {
             local,
             told: BTreeMap::new(),
             outcomes: mpsc::channel(OUTCOMES),
+            swept: None,
         }
     }
 
@@ -107,6 +112,7 @@ impl Reconciler {
                 if decision.steps.iter().any(is_instant) {
                     continue;
                 }
+                self.sweep(&set);
             }
             let delay = wake.map_or(Duration::MAX, |at| {
                 Duration::from_millis(u64::try_from(at.millis_since(crate::now())).unwrap_or_default())
@@ -135,15 +141,13 @@ impl Reconciler {
         match step {
             Step::Install(planned) => {
                 let cancel = CancellationToken::new();
-                self.local.installing(planned, cancel.clone());
+                let number = self.local.installing(planned, cancel.clone());
                 let (installer, outcomes) = (Arc::clone(&self.installer), self.outcomes.0.clone());
                 let planned = planned.clone();
                 tokio::spawn(async move {
-                    let result = tokio::select! {
-                        () = cancel.cancelled() => return,
-                        result = installer.install(&planned) => result,
-                    };
-                    let _ = outcomes.send(Outcome::Installed(planned.version, result)).await;
+                    let result = installer.install(&planned, &cancel).await;
+                    let outcome = Outcome::Installed(planned.version, planned.content_digest, number, result);
+                    let _ = outcomes.send(outcome).await;
                 });
             }
             Step::Cancel(version) => self.local.cancel(version),
@@ -182,8 +186,7 @@ impl Reconciler {
             Step::Remove(version) => {
                 if let Some(content) = self.local.remove(version) {
                     self.sup.forget(version);
-                    let (installer, version) = (Arc::clone(&self.installer), version.clone());
-                    tokio::task::spawn_blocking(move || installer.remove(&version, content));
+                    self.remove_files(version, content);
                 }
             }
         }
@@ -193,14 +196,20 @@ impl Reconciler {
         match outcome {
             Outcome::Stopped(version) => self.local.stopped(&version),
             Outcome::ToolStopped(version, tool) => self.local.tool_stopped(&version, &tool),
-            Outcome::Installed(version, Ok(bundle)) => {
-                if let Some(content) = self.local.awaited(&version) {
+            Outcome::Installed(version, content, number, Ok(bundle)) => {
+                if self.local.awaits(&version, number) {
                     tracing::info!(plugin.version = %version, "a version is installed");
                     self.sup.open(&bundle);
                     self.local.installed(content, bundle);
+                } else if !self.local.versions.contains_key(&version) {
+                    // It was given up while it was placed, and is not on its way again.
+                    self.remove_files(&version, content);
                 }
             }
-            Outcome::Installed(version, Err(error)) => {
+            Outcome::Installed(version, _, number, Err(error)) => {
+                if !self.local.awaits(&version, number) {
+                    return;
+                }
                 let attempts = self.local.attempts(&version) + 1;
                 let delay = retry_after_ms(attempts, rand::random());
                 let reason = crate::sentence(&error);
@@ -211,6 +220,34 @@ impl Reconciler {
                 let next_try = crate::now().plus_millis(i64::try_from(delay).unwrap_or(i64::MAX));
                 self.local.failed(&version, Failure { reason: reason.into(), attempts, next_try });
             }
+        }
+    }
+
+    /// At once, so that an install of the same content that comes next does not find them.
+    fn remove_files(&self, version: &PluginVersion, content: Digest) {
+        let aside = self.installer.take_away(version, content);
+        tokio::task::spawn_blocking(move || installer::delete(&aside));
+    }
+
+    /// Takes away what neither the set names nor the node has, whenever that is something else.
+    fn sweep(&mut self, set: &PluginSet) {
+        let planned = set.plan.plugins.values().flat_map(|planned| {
+            planned.installed.iter().chain(planned.candidate.iter().map(|(_, version)| version))
+        });
+        let mut keep = Keep::default();
+        for planned in planned {
+            keep.versions.insert(planned.version.clone());
+            keep.contents.insert(planned.content_digest);
+            keep.archives.insert(planned.archive_sha256);
+        }
+        for (version, one) in &self.local.versions {
+            keep.versions.insert(version.clone());
+            keep.contents.insert(one.content);
+        }
+        if self.swept.as_ref() != Some(&keep) {
+            self.swept = Some(keep.clone());
+            let installer = Arc::clone(&self.installer);
+            tokio::task::spawn_blocking(move || installer.sweep(&keep));
         }
     }
 

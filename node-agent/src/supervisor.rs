@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::guard::view::{PluginState, SetState, View};
+use domain::fresh::Reliance;
+use domain::guard::view::{PluginState, View};
 use domain::id::{PluginName, PluginVersion, ToolId};
 use domain::plugin_set::{Policy, Trust};
 use domain::reconcile;
@@ -203,14 +204,30 @@ impl Supervisor {
         });
     }
 
-    /// The set of this boot is held, and every plugin of it was shown: calls may begin.
+    /// Every plugin of the set was shown: calls may begin, if the set may be gone by.
     pub(crate) fn hold(&self) {
+        self.stand(|board| board.shown = true);
+    }
+
+    /// What the node goes by now.
+    pub(crate) fn rely(&self, reliance: Reliance) {
+        self.stand(|board| {
+            board.reliance = reliance;
+            board.shown &= reliance.has_set();
+        });
+    }
+
+    fn stand(&self, change: impl FnOnce(&mut Board)) {
         self.guard.update(|view| {
-            let waited = matches!(view.set, SetState::Waiting { .. });
-            if waited {
-                view.set = SetState::Held;
+            let mut board = self.board();
+            change(&mut board);
+            let edge = view.edge.clone();
+            let next = board.set_state(&edge, &view.set);
+            let differs = next.is_some();
+            if let Some(next) = next {
+                view.set = next;
             }
-            waited
+            differs
         });
     }
 

@@ -46,6 +46,7 @@ fn spec(folder: &Path, command: &[&str]) -> CommandSpec {
         shim: Some(env!("CARGO_BIN_EXE_pintle-node").into()),
         log: Some(folder.join("logs/tool.log")),
         process: ProcessLimits::default(),
+        confine: None,
         limits: Limits::default(),
     }
 }
@@ -249,7 +250,7 @@ async fn a_killed_shim_leaves_no_tool_behind() {
 async fn limits_hold_from_the_first_instruction_on() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = spec(folder.path(), &["bash", "-c", "ulimit -n >&2; ulimit -d >&2"]);
-    spec.process = ProcessLimits { memory: Some(1 << 30), files: Some(77) };
+    spec.process = ProcessLimits { memory: Some(1 << 30), files: Some(77), processes: None };
     let outcome = start(spec).await;
     let Err(StartError::Exited { stderr, .. }) = outcome else { panic!("{outcome:?}") };
     assert_eq!(&*stderr, "77 | 1048576");
@@ -268,4 +269,196 @@ async fn a_program_without_its_interpreter_is_named_as_without_a_shim() {
     without.shim = None;
     assert_eq!(start(without).await.expect_err("it cannot start").to_string(), with);
     assert!(with.contains("/nowhere/python"), "{with}");
+}
+
+/// Runs a script in the tool's place, which then ends; what it wrote to its file `said`.
+async fn said(spec: CommandSpec) -> String {
+    let file = spec.work_dir.join("said");
+    let error = start(spec).await.expect_err("it answers nothing");
+    std::fs::read_to_string(file).unwrap_or_else(|_| panic!("it wrote nothing: {error}"))
+}
+
+fn python(folder: &Path, script: &str) -> CommandSpec {
+    std::fs::write(folder.join("script.py"), script).unwrap();
+    let mut spec = spec(folder, &["python3", folder.join("script.py").to_str().unwrap()]);
+    // Not one that a version switcher starts with variables of its own.
+    spec.path = "/usr/bin:/bin".to_owned();
+    spec
+}
+
+#[tokio::test]
+async fn a_tools_environment_is_exactly_what_is_written_and_nothing_of_the_agents() {
+    let folder = tempfile::tempdir().unwrap();
+    let work = folder.path().to_str().unwrap().to_owned();
+    // Cargo gives every test a dozen variables of its own.
+    assert!(std::env::vars().count() > 3);
+    let mut spec = python(folder.path(), "open('said', 'w').write(open('/proc/self/environ').read())");
+    spec.env = vec![("LOG".to_owned(), "info".to_owned()), ("HOME".to_owned(), "/elsewhere".to_owned())];
+    let path = spec.path.clone();
+    for shim in [spec.shim.take(), None] {
+        let said = said(CommandSpec { shim, ..spec.clone() }).await;
+        let mut variables: Vec<&str> = said.split_terminator('\0').collect();
+        variables.sort_unstable();
+        let expected = [
+            format!("HOME={work}"),
+            "LANG=C.UTF-8".to_owned(),
+            "LOG=info".to_owned(),
+            format!("PATH={path}"),
+            "PYTHONHASHSEED=0".to_owned(),
+            format!("TMPDIR={work}"),
+            "TZ=UTC".to_owned(),
+        ];
+        assert_eq!(variables, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_tool_has_a_session_and_a_group_of_its_own_and_no_file_of_the_agents() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "import os\n\
+        files = [(int(name), os.readlink('/proc/self/fd/' + name)) for name in os.listdir('/proc/self/fd')\n\
+        if os.path.exists('/proc/self/fd/' + name)]\n\
+        files = ' '.join(str(number) for number, _ in sorted(files) if number > 2)\n\
+        open('said', 'w').write(f'{os.getsid(0)} {os.getpgid(0)} {os.getpid()} {os.getppid()};{files}')";
+    let said = said(python(folder.path(), script)).await;
+    let (numbers, files) = said.split_once(';').unwrap_or_default();
+    let numbers: Vec<u32> = numbers.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let [session, group, own, parent] = numbers[..] else { panic!("{said}") };
+    assert_eq!((session, group), (parent, own), "the session is its shim's, the group its own");
+    let ours = rustix::process::getsid(None).unwrap().as_raw_nonzero().get();
+    assert_ne!(i64::from(session), i64::from(ours));
+    // What this process was given itself without a mark is everybody's; what it opened is marked.
+    let is_marked = |number: &str| {
+        let about = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap_or_default();
+        let flags = about.lines().find_map(|line| line.strip_prefix("flags:")).unwrap_or("02000000").trim();
+        u32::from_str_radix(flags, 8).unwrap() & 0o2_000_000 != 0
+    };
+    let ours: Vec<&str> = files.split_whitespace().filter(|number| is_marked(number)).collect();
+    assert_eq!(ours, [""; 0], "{files}");
+}
+
+#[tokio::test]
+async fn a_tool_that_starts_more_processes_than_it_may_is_ended_with_all_of_them() {
+    const SCRIPT: &str = r#"
+read -r _; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":""}}'
+read -r _; echo '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'
+for _ in {1..40}; do sleep 600 & echo $! >> pids; done
+cat >/dev/null
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = spec(folder.path(), &["bash", "-c", SCRIPT]);
+    spec.process.processes = Some(20);
+    let (_tool, mut events) = start(spec).await.unwrap();
+    let event = tokio::time::timeout(PATIENCE, events.recv()).await.unwrap().unwrap();
+    let ToolEvent::Exited { status, .. } = event else { panic!("{event:?}") };
+    assert_eq!(&*status, "was ended: it had more than 20 processes, its limit");
+    let pids = std::fs::read_to_string(folder.path().join("pids")).unwrap();
+    let pids: Vec<u64> = pids.lines().map(|pid| pid.parse().unwrap()).collect();
+    assert_eq!(pids.len(), 40);
+    until_gone(&pids).await;
+}
+
+#[tokio::test]
+async fn a_tool_with_as_many_processes_as_it_may_have_runs_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = stubborn(folder.path());
+    // Launcher, server, helper and daemon.
+    spec.process.processes = Some(4);
+    let (tool, mut events) = start(spec).await.unwrap();
+    for _ in 0..30 {
+        let call = Call::new("pids", Some(RawValue::from_string("{}".to_owned()).unwrap()));
+        tool.call(call, || Ok::<(), ()>(())).await.unwrap();
+    }
+    assert!(events.try_recv().is_err());
+    tool.stop().await;
+}
+
+/// What a confined tool tries: each line is one try and what came of it.
+const TRIES: &str = r#"
+import os, signal, socket, sys
+allowed, secret, port, other, agent = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
+said = []
+def attempt(name, act):
+    try: act(); said.append(name + " done")
+    except PermissionError: said.append(name + " denied")
+    except OSError as error: said.append(name + " " + str(error))
+def connect(port): socket.create_connection(("127.0.0.1", port), 5).close()
+def listen(): socket.create_server(("127.0.0.1", 0)).close()
+attempt("read own", lambda: open(sys.argv[0]).read())
+attempt("read declared", lambda: open(allowed + "/file").read())
+attempt("write declared for reading", lambda: open(allowed + "/new", "w"))
+attempt("read undeclared", lambda: open(secret).read())
+attempt("write work", lambda: open("work", "w").write("x"))
+attempt("start a program", lambda: os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0))
+attempt("connect declared", lambda: connect(port))
+attempt("connect undeclared", lambda: connect(other))
+attempt("listen", listen)
+attempt("signal the agent", lambda: os.kill(agent, 0))
+open("said", "w").write(chr(10).join(said))
+"#;
+
+#[tokio::test]
+async fn a_tool_reaches_what_its_manifest_declares_and_nothing_else_where_the_kernel_can_see_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    for name in ["work", "plugin", "declared"] {
+        std::fs::create_dir(place(name)).unwrap();
+    }
+    std::fs::write(place("plugin/tries.py"), TRIES).unwrap();
+    std::fs::write(place("declared/file"), "x").unwrap();
+    std::fs::write(place("secret"), "x").unwrap();
+    let listeners = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let ports = listeners.each_ref().map(|listener| listener.local_addr().unwrap().port());
+    let text = |path: std::path::PathBuf| path.to_str().unwrap().to_owned();
+    let agent = std::process::id().to_string();
+    let words = [
+        "python3".to_owned(),
+        text(place("plugin/tries.py")),
+        text(place("declared")),
+        text(place("secret")),
+        ports[0].to_string(),
+        ports[1].to_string(),
+        agent,
+    ];
+    let mut spec = spec(&place("work"), &words.each_ref().map(|word| &**word));
+    spec.path = "/usr/bin:/bin".to_owned();
+    spec.confine = Some(tools::Confinement {
+        read: vec![place("plugin"), place("declared"), place("is-not-there")],
+        write: vec![place("work")],
+        connect: vec![ports[0]],
+    });
+    let said = said(spec).await;
+    let has = |since: u8| matches!(tools::confines(), tools::Confined::By(version) if version >= since);
+    let denied = |since: u8| if has(since) { "denied" } else { "done" };
+    let expected = [
+        ("read own", "done"),
+        ("read declared", "done"),
+        ("write declared for reading", denied(1)),
+        ("read undeclared", denied(1)),
+        ("write work", "done"),
+        ("start a program", "done"),
+        ("connect declared", "done"),
+        ("connect undeclared", denied(4)),
+        ("listen", denied(4)),
+        ("signal the agent", denied(6)),
+    ];
+    let expected: Vec<String> = expected.iter().map(|(name, outcome)| format!("{name} {outcome}")).collect();
+    assert_eq!(said.lines().collect::<Vec<_>>(), expected, "this kernel confines {}", tools::confines());
+}
+
+#[tokio::test]
+async fn what_confines_a_tool_is_said_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut declared = stubborn(folder.path());
+    declared.confine =
+        Some(tools::Confinement { read: vec!["/".into()], write: vec!["/".into()], connect: Vec::new() });
+    let (tool, _events) = start(declared.clone()).await.unwrap();
+    assert_eq!(tool.confined(), Some(tools::confines()));
+    tool.stop().await;
+    let (tool, _events) = start(CommandSpec { shim: None, ..declared.clone() }).await.unwrap();
+    assert_eq!(tool.confined(), Some(tools::Confined::NoShim));
+    tool.stop().await;
+    let (tool, _events) = start(CommandSpec { confine: None, ..declared }).await.unwrap();
+    assert_eq!(tool.confined(), Some(tools::Confined::Undeclared));
+    tool.stop().await;
 }

@@ -36,6 +36,8 @@ pub struct Manifest {
     pub tools: BTreeMap<ToolId, ToolSpec>,
     /// What each tool may do. A tool that is not named declares nothing.
     pub permissions: BTreeMap<ToolId, Permissions>,
+    /// What each tool may take of its machine; an edge's policy may allow less.
+    pub limits: BTreeMap<ToolId, ToolLimits>,
     /// JSON pointers below `/_meta` that do not count towards a listing's hash, by tool.
     pub listing_ignore: BTreeMap<ToolId, Vec<String>>,
     /// What remote tools are reached with, by the connection's name.
@@ -123,6 +125,17 @@ pub struct Permissions {
     pub net: Vec<String>,
     /// The category of its functions; a tool without one counts as `write`.
     pub category: Option<Category>,
+}
+
+/// The most that a tool needs of its machine; `None`: what the edge's policy allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ToolLimits {
+    /// Bytes of data of each of its processes; 16 MiB at least.
+    pub memory: Option<u64>,
+    /// Open files of each of its processes; 16 at least.
+    pub files: Option<u64>,
+    /// Processes at once; 1 at least.
+    pub processes: Option<u64>,
 }
 
 /// What a function does to the world, as its author declares it.

@@ -8,6 +8,7 @@ pub mod envelope;
 pub mod shim;
 
 mod call;
+mod confine;
 mod error;
 mod http;
 mod list;
@@ -19,6 +20,7 @@ mod tool;
 mod wire;
 
 pub use call::{Call, CallError, HeaderParam, RESULT_DEPTH, RawProgress, RawResult};
+pub use confine::{Confined, Confinement, supported as confines};
 pub use error::{AddressRefusal, Error, RpcError};
 pub use list::RawList;
 pub use spec::{AddressRule, CommandSpec, Limits, ProcessLimits, ToolSpec, UrlSpec};

@@ -25,11 +25,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 
+use crate::confine::{Confined, Confinement};
 use crate::spec::ProcessLimits;
 use tree::Tree;
 
-/// The first argument of a shim. After it: the name of the lease's socket, the limits in bytes and files
-/// (`-` for none), the tool's program and its arguments.
+/// The first argument of a shim. After it: the name of the lease's socket, the limits in bytes, files and
+/// processes (`-` for none), what the tool may reach as JSON (`-` for all), the tool's program and its
+/// arguments.
 pub(crate) const MARKER: &str = "--pintle-tool-shim";
 
 /// What the agent says over the lease: send TERM to the tool's group.
@@ -39,6 +41,10 @@ pub(crate) const KILL: [u8; 1] = *b"k";
 
 /// From TERM to KILL when the agent is gone: nobody reads what a tool flushes then, so it is short.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether the tool has more processes than it may: a burst of a second does little
+/// harm to a machine, and looking costs next to nothing (see [`Tree::is_over`]).
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How long an agent waits for the end of what cannot be killed (programs of another user); one that is
 /// gone does not wait.
@@ -76,6 +82,7 @@ pub fn run() -> ExitCode {
 struct Order {
     lease: OsString,
     limits: ProcessLimits,
+    confine: Option<Confinement>,
     program: OsString,
     arguments: Vec<OsString>,
 }
@@ -85,9 +92,17 @@ impl Order {
         let mut next = || words.next().ok_or(io::ErrorKind::InvalidInput);
         let lease = next()?;
         let number = |word: OsString| word.to_str().and_then(|word| word.parse().ok());
-        let limits = ProcessLimits { memory: number(next()?), files: number(next()?) };
+        let limits =
+            ProcessLimits { memory: number(next()?), files: number(next()?), processes: number(next()?) };
+        let confine = next()?;
+        // What cannot be read is no reason to start it without.
+        let confine = if confine == "-" {
+            None
+        } else {
+            Some(serde_json::from_slice(confine.as_bytes()).map_err(io::Error::other)?)
+        };
         let program = next()?;
-        Ok(Self { lease, limits, program, arguments: words.collect() })
+        Ok(Self { lease, limits, confine, program, arguments: words.collect() })
     }
 }
 
@@ -121,19 +136,18 @@ async fn keep(order: Order) -> io::Result<u8> {
     lease.set_nonblocking(true)?;
     let mut lease = UnixStream::from_std(lease)?;
     limit(order.limits);
-    let mut command = std::process::Command::new(order.program);
-    let child = match command.args(order.arguments).process_group(0).spawn() {
-        Ok(child) => child,
-        Err(error) => {
-            let number = error.raw_os_error().unwrap_or_default();
-            lease.write_all(format!("failed {number}\n").as_bytes()).await.ok();
+    let most = order.limits.processes;
+    let (child, confined) = match start(order) {
+        Started::Yes(child, confined) => (child, confined),
+        Started::No(word) => {
+            lease.write_all(word.as_bytes()).await.ok();
             return Ok(127);
         }
     };
     let main = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-    let mut tree = Tree::new(main);
+    let mut tree = Tree::new(main, most);
     // An agent that is gone already shows at the first look.
-    lease.write_all(format!("started {}\n", child.id()).as_bytes()).await.ok();
+    lease.write_all(format!("started {} {confined}\n", child.id()).as_bytes()).await.ok();
     if let Err(error) = let_go_of_pipes() {
         tree.end(&mut told.child).await;
         return Err(error);
@@ -147,6 +161,31 @@ async fn keep(order: Order) -> io::Result<u8> {
     Ok(code)
 }
 
+enum Started {
+    /// With the version of Landlock that confines it; 0 for none.
+    Yes(std::process::Child, u8),
+    /// What the agent is told.
+    No(String),
+}
+
+/// Starts the tool, confined, from a thread of its own: the confinement is the thread's, and the tool's by
+/// inheritance; this process keeps its freedom to end it.
+fn start(order: Order) -> Started {
+    let start = move || {
+        let version = match order.confine.map(|confine| confine.apply()) {
+            Some(Ok(Confined::By(version))) => version,
+            Some(Ok(_)) | None => 0,
+            Some(Err(_)) => return Started::No("unconfined -\n".to_owned()),
+        };
+        let mut command = std::process::Command::new(order.program);
+        match command.args(order.arguments).process_group(0).spawn() {
+            Ok(child) => Started::Yes(child, version),
+            Err(error) => Started::No(format!("failed {}\n", error.raw_os_error().unwrap_or_default())),
+        }
+    };
+    std::thread::spawn(start).join().unwrap_or_else(|_| Started::No("failed 0\n".to_owned()))
+}
+
 /// Who is on the other side when it comes to the end.
 enum Agent {
     Waits,
@@ -156,8 +195,16 @@ enum Agent {
 /// Waits for the tool's own end, or for word that it is to end now.
 async fn until_the_end(tree: &mut Tree, told: &mut Told, lease: &mut UnixStream) -> Agent {
     let mut word = [0; 1];
+    let mut look = tokio::time::interval(LOOK);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         let ends = tokio::select! {
+            _ = look.tick(), if tree.is_limited() => {
+                if tree.is_over() {
+                    return Agent::Waits;
+                }
+                continue;
+            }
             _ = told.child.recv() => {
                 tree.reap();
                 if tree.has_ended() {

@@ -11,6 +11,8 @@ use domain::origin::{AddressClass, ClassPolicy};
 use http::{HeaderName, HeaderValue};
 use url::Url;
 
+use crate::confine::Confinement;
+
 /// What to start or reach.
 #[derive(Debug, Clone)]
 pub enum ToolSpec {
@@ -39,11 +41,13 @@ pub struct CommandSpec {
     pub log: Option<PathBuf>,
     /// What the kernel allows the process.
     pub process: ProcessLimits,
+    /// What it may reach; `None`: all that the agent's user may. Needs a shim.
+    pub confine: Option<Confinement>,
     /// What we wait for and read.
     pub limits: Limits,
 }
 
-/// Kernel limits of a tool's process; its children inherit them. `None` leaves the node's own.
+/// Limits of a tool's processes; each has its own memory and files. `None` leaves the node's own.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ProcessLimits {
     /// Bytes of data segment and heap (`RLIMIT_DATA`; not address space, of which run times reserve
@@ -51,6 +55,9 @@ pub struct ProcessLimits {
     pub memory: Option<u64>,
     /// Open files (`RLIMIT_NOFILE`).
     pub files: Option<u64>,
+    /// Processes at once; looked at by the shim, which ends all of them when there are more. Not
+    /// `RLIMIT_NPROC`, which counts all processes of the user and never holds for root.
+    pub processes: Option<u64>,
 }
 
 /// A tool that is an endpoint somewhere.

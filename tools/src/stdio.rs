@@ -23,6 +23,7 @@ use serde_json::value::RawValue;
 use tokio::process::Child;
 use tokio::sync::mpsc;
 
+use crate::confine::Confined;
 use crate::envelope;
 use crate::error::Error;
 use crate::spec::CommandSpec;
@@ -51,6 +52,7 @@ struct Connection {
     shared: Arc<Shared>,
     pipe: Arc<Pipe>,
     group: Arc<Group>,
+    confined: Confined,
 }
 
 impl fmt::Debug for Stdio {
@@ -97,6 +99,10 @@ impl Stdio {
         self.connection.group.process()
     }
 
+    pub(crate) const fn confined(&self) -> Confined {
+        self.connection.confined
+    }
+
     pub(crate) fn noise(&self) -> Noise {
         self.connection.shared.noise()
     }
@@ -113,7 +119,7 @@ impl Connection {
         let (aside, mut queue) = mpsc::channel::<String>(ASIDE);
         let shared = Arc::new(Shared::new(Arc::clone(events), aside));
         let pipe = Arc::new(Pipe::new(spawned.stdin));
-        let group = Arc::new(spawned.group);
+        let (group, confined) = (Arc::new(spawned.group), spawned.confined);
         tokio::spawn(reader::read(spawned.stdout, spec.limits.message_bytes, Arc::clone(&shared)));
         tokio::spawn(reader::drain(spawned.stderr, Arc::clone(&shared), spec.log.clone()));
         let out = Arc::clone(&pipe);
@@ -125,7 +131,7 @@ impl Connection {
             }
         });
         tokio::spawn(watch(spawned.child, Arc::clone(&group), Arc::clone(&shared), Arc::clone(&pipe)));
-        Ok(Self { shared, pipe, group })
+        Ok(Self { shared, pipe, group, confined })
     }
 
     async fn ask(&self, ask: Ask) -> Result<Box<RawValue>, Unanswered> {

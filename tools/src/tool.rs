@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::value::RawValue;
 
 use crate::call::{Call, CallError, RESULT_DEPTH, RawResult};
+use crate::confine::Confined;
 use crate::envelope;
 use crate::error::Error;
 use crate::http::Http;
@@ -154,6 +155,14 @@ impl Tool {
     pub fn process(&self) -> Option<Process> {
         match &self.wire {
             Wire::Stdio(stdio) => stdio.process(),
+            Wire::Http(_) => None,
+        }
+    }
+
+    /// What the kernel confines a command's processes to.
+    pub fn confined(&self) -> Option<Confined> {
+        match &self.wire {
+            Wire::Stdio(stdio) => Some(stdio.confined()),
             Wire::Http(_) => None,
         }
     }

@@ -12,6 +12,9 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{Table, good, shown};
 
+mod policy;
+mod set;
+
 /// Verbs of `pintle edge`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -30,6 +33,8 @@ pub(crate) enum Command {
         /// The edge
         name: String,
     },
+    /// Sets what the nodes of an edge may do
+    Set(set::Args),
 }
 
 /// Carries out one of them.
@@ -41,6 +46,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Exit> {
         Command::Create { name } => create(&name, context).await,
         Command::List => list(context).await,
         Command::Show { name } => show(&name, context).await,
+        Command::Set(args) => set::run(&args, context).await,
     }
 }
 
@@ -107,6 +113,9 @@ async fn show(name: &str, context: &Context) -> Result<Exit> {
         edge.nodes_connected,
         edge.nodes_total
     ))?;
+    for (setting, value) in policy::lines(&edge.policy) {
+        out.line(format_args!("  {setting:<14} {value}"))?;
+    }
     let mut table = Table::new(&["PLUGIN", "INSTALLED", "CANDIDATE", "ON"]);
     let installed = edge.assignments.iter().map(|one| (one.plugin.as_str(), one.version.as_str()));
     let installed: BTreeMap<&str, &str> = installed.collect();

@@ -24,7 +24,7 @@ pub(crate) enum Command {
     Run(run::Args),
     /// Every node, and what is wrong with it
     List(list::Args),
-    /// One node: what it has, what it is granted, what is wrong with it
+    /// One node: what it has and is granted, what its tools are confined to, what is wrong with it
     Show(show::Args),
     /// What the tools of this machine's node write to stderr
     Logs(logs::Args),

@@ -23,6 +23,7 @@ const VERBS: [&[&str]; 33] = [
     &["edge", "create"],
     &["edge", "list"],
     &["edge", "show"],
+    &["edge", "set"],
     &["audit", "list"],
     &["audit", "verify"],
     &["plugin", "init"],

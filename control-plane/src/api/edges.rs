@@ -10,12 +10,13 @@ use serde_json::{Map, Value, json};
 use super::access::Caller;
 use super::answer::{Answer, NODES_MAX, page};
 use super::input::{self, Body, Page};
+use super::policy;
 use super::problem::Problem;
 use super::{AppState, FleetView};
 use crate::operation::Code;
 use crate::operation::create_edge::create_edge;
 use crate::store::edges::Edge;
-use crate::store::{NodeRecord, Transaction, assignments, candidates, edges, heads, nodes};
+use crate::store::{NodeRecord, Transaction, assignments, candidates, edges, heads, nodes, policies};
 
 /// Nodes of an edge that are looked at: the largest fleet on one edge.
 const NODES_LOOKED_AT: u64 = 100_000;
@@ -121,6 +122,7 @@ async fn describe(tx: &mut Transaction, fleet: &dyn FleetView, edge: &Edge) -> R
         "nodes_total": edge.nodes,
         "nodes_connected": nodes.iter().filter(|node| fleet.presence(&node.id).is_some()).count(),
         "plugins_total": edge.plugins,
+        "policy": policy::describe(&policies::get(tx, &edge.name).await?),
         "assignments": assignments,
         "candidates": tried,
     }))

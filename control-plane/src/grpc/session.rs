@@ -307,6 +307,14 @@ impl Session {
                 self.push(now);
             }
             Some((position, ..)) if acked.position < position => {}
+            // It was refused at first, such as for want of space, and is durable now.
+            None if Some(acked.position) == slot.sent
+                && self.set.get(acked.part).is_some_and(|built| {
+                    (built.position, built.digest) == (acked.position, acked.digest)
+                }) =>
+            {
+                self.out.push_back(Output::Acked(acked));
+            }
             None if Some(acked.position) <= slot.sent => {}
             _ => {
                 let reason = format!("{} {} was acknowledged but never sent", acked.part, acked.position);

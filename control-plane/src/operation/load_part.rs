@@ -7,8 +7,8 @@ use domain::digest::{Digest, ListingHash};
 use domain::id::{EdgeName, PluginName, PluginVersion};
 use domain::origin::{Endpoint, PinState};
 use domain::plugin_set::{
-    FunctionTrust, OriginTrust, Part, Plan, PlannedPlugin, PlannedTool, PlannedVersion, Policy, Position,
-    Scope, ToolTrust, Trust, VersionTrust,
+    FunctionTrust, OriginTrust, Part, Plan, PlannedPlugin, PlannedTool, PlannedVersion, Position, Scope,
+    ToolTrust, Trust, VersionTrust,
 };
 use proto::convert::Content;
 
@@ -16,7 +16,7 @@ use super::Error;
 use super::assign::endpoint_of;
 use crate::store::pins::{StoredPin, endpoint_text};
 use crate::store::{
-    Store, Transaction, assignments, candidates, heads, listings, nodes, pins, plugins, snapshots,
+    Store, Transaction, assignments, candidates, heads, listings, nodes, pins, plugins, policies, snapshots,
 };
 
 /// The position and content of a part, read from one state of the database; `None` if there is no
@@ -34,7 +34,7 @@ pub async fn load_part(
     let content = match (scope, part) {
         (Scope::Edge(edge), Part::Trust) => Content::Trust(load_trust(&mut tx, edge).await?),
         (Scope::Edge(edge), Part::Plan) => Content::Plan(load_plan(&mut tx, edge).await?),
-        (Scope::Edge(_), Part::Policy) => Content::Policy(Policy::default()),
+        (Scope::Edge(edge), Part::Policy) => Content::Policy(policies::get(&mut tx, edge).await?),
         (Scope::Node(node), Part::Grants) => Content::Grants(candidates::of_node(&mut tx, node).await?),
         (Scope::Edge(_), Part::Grants) | (Scope::Node(_), _) => return Ok(None),
     };

@@ -129,7 +129,12 @@ fn node_version(status: &VersionStatus) -> NodeVersion {
         .tools
         .iter()
         .map(|tool| {
-            json!({ "tool": tool.tool.as_str(), "state": tool.state.as_str(), "reason": make_visible(&tool.reason) })
+            json!({
+                "tool": tool.tool.as_str(),
+                "state": tool.state.as_str(),
+                "reason": make_visible(&tool.reason),
+                "confined": make_visible(&tool.confined),
+            })
         })
         .collect();
     NodeVersion {

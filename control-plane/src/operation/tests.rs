@@ -3,6 +3,7 @@ mod guarding;
 mod joining;
 mod listing;
 mod pinning;
+mod policies;
 mod pushing;
 mod rewinding;
 mod trying;

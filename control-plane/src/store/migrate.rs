@@ -27,6 +27,12 @@ const STEPS: &[(i64, &str, &str, &str)] = &[
         include_str!("../../../migrations/sqlite/0003_candidates.sql"),
         include_str!("../../../migrations/postgres/0003_candidates.sql"),
     ),
+    (
+        4,
+        "edge policies",
+        include_str!("../../../migrations/sqlite/0004_edge_policies.sql"),
+        include_str!("../../../migrations/postgres/0004_edge_policies.sql"),
+    ),
 ];
 
 /// Brings the tables to this version's form. `beside` is a path that the lock's file is named after.

@@ -72,7 +72,7 @@ pub(crate) struct NodeVersion {
     pub(crate) version: PluginVersion,
     pub(crate) state: String,
     pub(crate) reason: String,
-    /// JSON array of `{tool, state, reason}`.
+    /// JSON array of `{tool, state, reason, confined}`.
     pub(crate) tools: String,
 }
 

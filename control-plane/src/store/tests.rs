@@ -27,6 +27,7 @@ fn statements() -> Vec<Statement> {
         orphans::STATEMENTS,
         pins::STATEMENTS,
         plugins::STATEMENTS,
+        policies::STATEMENTS,
         sightings::STATEMENTS,
         snapshots::STATEMENTS,
         tokens::STATEMENTS,

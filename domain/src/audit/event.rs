@@ -66,6 +66,8 @@ pub enum Event {
     NodeVersionsSet { node: NodeId, node_name: NodeName, versions: Vec<PluginVersion> },
     /// An edge was made.
     EdgeCreate { edge: EdgeName },
+    /// What the nodes of an edge may do was changed: per setting the earlier and the new value.
+    EdgePolicySet { edge: EdgeName, changes: BTreeMap<&'static str, (String, String)> },
     /// A version was pushed.
     PluginVersionPush {
         version: PluginVersion,
@@ -152,6 +154,7 @@ impl Event {
             Self::NodeJoin { .. } => "node.join",
             Self::NodeVersionsSet { .. } => "node.versions.set",
             Self::EdgeCreate { .. } => "edge.create",
+            Self::EdgePolicySet { .. } => "edge.policy.set",
             Self::PluginVersionPush { .. } => "plugin.version.push",
             Self::EdgeAssignmentSet { .. } => "edge.assignment.set",
             Self::EdgeAssignmentUnset { .. } => "edge.assignment.unset",
@@ -192,6 +195,7 @@ impl Event {
             }
             Self::ListingFalse { node, .. } => format!("node/{node}"),
             Self::EdgeCreate { edge }
+            | Self::EdgePolicySet { edge, .. }
             | Self::EdgeAssignmentSet { edge, .. }
             | Self::EdgeAssignmentUnset { edge, .. }
             | Self::EdgeCandidateSet { edge, .. }
@@ -225,6 +229,7 @@ impl Event {
             Self::NodeJoin { .. }
             | Self::NodeVersionsSet { .. }
             | Self::EdgeCreate { .. }
+            | Self::EdgePolicySet { .. }
             | Self::PluginVersionPush { .. }
             | Self::EdgeAssignmentSet { .. }
             | Self::EdgeAssignmentUnset { .. }

@@ -155,7 +155,39 @@ pub struct Policy {
     pub forbidden_kinds: Vec<Kind>,
     /// Whether remote tools may be at private and loopback addresses.
     pub allow_private_addresses: bool,
+    /// How long what a node was told counts as fresh without hearing more, at most; the control plane
+    /// may say less.
+    pub fresh_for_ms: u64,
+    /// Whether a node that is past that refuses calls (`set_stale`) instead of going on.
+    pub strict: bool,
+    /// How long after its last contact a node that was started again may go by the set that it stored;
+    /// `None`: not at all.
+    pub offline_lease_ms: Option<u64>,
+    /// What the kernel allows each tool process; a manifest may ask for less.
+    pub tool_limits: ToolLimits,
 }
+
+/// What one tool may take of the machine. Each is the default as well as the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolLimits {
+    /// Bytes of data of each of its processes.
+    pub memory: u64,
+    /// Open files of each of its processes.
+    pub files: u64,
+    /// Processes at once, its own included.
+    pub processes: u64,
+}
+
+impl Default for ToolLimits {
+    /// 4 GiB: what a run time that loads a model or compiles takes. 4,096 files: four times what systems
+    /// commonly give. 256 processes: a build that uses every core of a large machine.
+    fn default() -> Self {
+        Self { memory: 4 << 30, files: 4_096, processes: 256 }
+    }
+}
+
+/// A day, so that a weekend's outage shows as stale and a night's does not.
+pub const FRESH_FOR_MS: u64 = 24 * 3_600_000;
 
 impl Default for Policy {
     fn default() -> Self {
@@ -165,6 +197,10 @@ impl Default for Policy {
             listing_age_max_ms: None,
             forbidden_kinds: Vec::new(),
             allow_private_addresses: true,
+            fresh_for_ms: FRESH_FOR_MS,
+            strict: false,
+            offline_lease_ms: None,
+            tool_limits: ToolLimits::default(),
         }
     }
 }

@@ -69,10 +69,13 @@ impl Deciding<'_> {
         }
         if self.seen.called.as_ref() != Some(target) {
             decision.steps.push(Step::Serve(target.clone()));
+            // Commit is last: what was called until here is taken away by a decision that sees the set
+            // again after the switch, so that a grant that was withdrawn meanwhile costs nothing.
+            let wait = self.clear(|version| version == target || Some(version) == outgoing, false, decision);
+            return (Some(target.clone()), wait);
         }
         // Files of earlier versions go only now that their replacement serves.
-        let wait =
-            self.clear(|version| version == target, self.seen.called.as_ref() == Some(target), decision);
+        let wait = self.clear(|version| version == target, true, decision);
         (Some(target.clone()), wait)
     }
 

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::digest::Digest;
 use crate::plugin_set::{
-    Grants, Kind, OriginTrust, Plan, PlannedPlugin, PlannedTool, Policy, ToolTrust, Trust, VersionTrust,
+    Grant, GrantUse, Grants, Kind, OriginTrust, Plan, PlannedPlugin, PlannedTool, Policy, ToolTrust, Trust,
+    VersionTrust,
 };
 
 fn now(ms: i64) -> Timestamp {
@@ -60,6 +61,31 @@ impl Node {
 
     fn unassign(&mut self, plugin: &str) {
         self.plan.plugins.remove(plugin);
+    }
+
+    /// A rollout tries this version on some nodes of the edge.
+    fn rollout(&mut self, source: &str, name: &str) {
+        let candidate = planned(name);
+        let entry = self.plan.plugins.entry(candidate.version.plugin.clone()).or_default();
+        Arc::make_mut(entry).candidate = Some((source.into(), candidate));
+    }
+
+    fn end_rollout(&mut self, plugin: &str) {
+        if let Some(entry) = self.plan.plugins.get_mut(plugin) {
+            Arc::make_mut(entry).candidate = None;
+        }
+    }
+
+    fn grant(&mut self, source: &str, name: &str, usage: GrantUse) {
+        let version = version(name);
+        let grant = Grant { source: source.into(), version: version.clone(), usage };
+        self.grants.plugins.insert(version.plugin, grant);
+    }
+
+    fn assigned(&self, plugin: &str) -> Option<String> {
+        let planned = self.plan.plugins.get(plugin)?;
+        let assigned = crate::plugin_set::assigned(planned, self.grants.plugins.get(plugin))?;
+        Some(assigned.version.to_string())
     }
 
     fn snapshot(&mut self, name: &str) {
@@ -210,10 +236,9 @@ fn the_switch_waits_for_complete_listings_and_for_their_snapshots() {
     assert_eq!(waits(&node), Some(Wait::Snapshots(both)));
     assert_eq!(node.called("team").as_deref(), Some("team@1.0.0"));
     node.snapshot("team@1.1.0");
-    let decision = node.run(0);
-    assert_eq!(decision.steps[0], Step::Serve(version("team@1.1.0")));
-    assert_eq!(decision.steps[1], Step::Stop(version("team@1.0.0")));
+    assert_eq!(node.run(0).steps, [Step::Serve(version("team@1.1.0"))]);
     assert_eq!(node.called("team").as_deref(), Some("team@1.1.0"));
+    assert_eq!(node.run(0).steps, [Step::Stop(version("team@1.0.0"))]);
     node.settle("team@1.0.0");
     assert_eq!(node.run(0).steps, [Step::Remove(version("team@1.0.0"))]);
 }
@@ -291,6 +316,75 @@ fn other_content_under_an_assigned_name_is_never_called() {
 }
 
 #[test]
+fn what_is_there_is_started_and_served_before_anything_is_downloaded() {
+    let mut node = Node::new();
+    node.assign("maps@1.0.0");
+    node.assign("team@1.0.0");
+    node.on_disk("team@1.0.0");
+    let steps = node.run(0).steps;
+    assert!(matches!(steps.first(), Some(Step::StartTool(version, _)) if version.plugin.as_str() == "team"));
+    assert!(
+        matches!(steps.last(), Some(Step::Install(planned)) if planned.version.plugin.as_str() == "maps")
+    );
+    assert_eq!(steps.iter().filter(|step| matches!(step, Step::Install(_))).count(), 1);
+    assert_eq!(
+        node.called("team").as_deref(),
+        Some("team@1.0.0"),
+        "it does not wait for the other's download"
+    );
+}
+
+#[test]
+fn a_grant_is_asked_for_again_before_install_before_switch_and_before_commit() {
+    let start = || {
+        let mut node = Node::new();
+        node.assign("team@1.0.0");
+        node.on_disk("team@1.0.0");
+        node.run(0);
+        node.settle("team@1.0.0");
+        node.rollout("r-1", "team@1.1.0");
+        node.grant("r-1", "team@1.1.0", GrantUse::Serve);
+        node
+    };
+    // Withdrawn while it downloads: given up.
+    let mut node = start();
+    assert!(matches!(node.run(0).steps[..], [Step::Install(_)]));
+    node.end_rollout("team");
+    assert_eq!(node.run(0).steps, [Step::Cancel(version("team@1.1.0"))]);
+    // Withdrawn before the switch: never called, and gone.
+    let mut node = start();
+    node.on_disk("team@1.1.0");
+    node.run(0);
+    node.settle("team@1.1.0");
+    node.end_rollout("team");
+    assert_eq!(node.run(0).steps, [Step::Stop(version("team@1.1.0"))]);
+    assert_eq!(node.called("team").as_deref(), Some("team@1.0.0"));
+    // Withdrawn after the switch and before the commit: what was called runs on, and is called again.
+    let mut node = start();
+    node.on_disk("team@1.1.0");
+    node.run(0);
+    node.settle("team@1.1.0");
+    assert_eq!(node.run(0).steps, [Step::Serve(version("team@1.1.0"))]);
+    node.end_rollout("team");
+    assert_eq!(node.run(0).steps, [Step::Serve(version("team@1.0.0"))]);
+    assert!(node.seen("team@1.0.0").tools.values().all(|tool| tool.on));
+}
+
+#[test]
+fn a_grant_of_another_attempt_or_for_evals_moves_no_calls() {
+    for (source, usage) in [("r-2", GrantUse::Serve), ("r-1", GrantUse::Gate)] {
+        let mut node = Node::new();
+        node.assign("team@1.0.0");
+        node.on_disk("team@1.0.0");
+        node.run(0);
+        node.settle("team@1.0.0");
+        node.rollout("r-1", "team@1.1.0");
+        node.grant(source, "team@1.1.0", usage);
+        assert_eq!(node.run(0).steps, [], "{source} {usage:?}");
+    }
+}
+
+#[test]
 fn a_retry_waits_at_most_twenty_seconds_and_can_come_at_once() {
     assert_eq!(retry_after_ms(1, 0), 0);
     assert_eq!(retry_after_ms(1, u32::MAX), 1_000);
@@ -304,6 +398,9 @@ fn a_retry_waits_at_most_twenty_seconds_and_can_come_at_once() {
 enum Act {
     Assign(usize, usize),
     Unassign(usize),
+    Rollout(usize, usize),
+    EndRollout(usize),
+    Grant(usize, usize, bool),
     Settle(usize, usize),
     Fail(usize, usize),
     Forbid(bool),
@@ -313,12 +410,20 @@ enum Act {
 const PLUGINS: [&str; 2] = ["team", "maps"];
 const VERSIONS: [&str; 3] = ["1.0.0", "1.1.0", "2.0.0"];
 
+/// When a failed install may be tried again, and a time after all of these.
+const RETRY: i64 = 10;
+const LATER: i64 = 20;
+
 fn act() -> impl Strategy<Value = Act> {
+    let pair = || (0..2_usize, 0..3_usize);
     prop_oneof![
-        3 => (0..2_usize, 0..3_usize).prop_map(|(p, v)| Act::Assign(p, v)),
+        3 => pair().prop_map(|(p, v)| Act::Assign(p, v)),
         1 => (0..2_usize).prop_map(Act::Unassign),
-        6 => (0..2_usize, 0..3_usize).prop_map(|(p, v)| Act::Settle(p, v)),
-        2 => (0..2_usize, 0..3_usize).prop_map(|(p, v)| Act::Fail(p, v)),
+        2 => pair().prop_map(|(p, v)| Act::Rollout(p, v)),
+        1 => (0..2_usize).prop_map(Act::EndRollout),
+        2 => (pair(), any::<bool>()).prop_map(|((p, v), serve)| Act::Grant(p, v, serve)),
+        8 => pair().prop_map(|(p, v)| Act::Settle(p, v)),
+        2 => pair().prop_map(|(p, v)| Act::Fail(p, v)),
         1 => any::<bool>().prop_map(Act::Forbid),
         1 => Just(Act::Restart),
     ]
@@ -337,11 +442,17 @@ fn apply(node: &mut Node, act: &Act) {
     match act {
         Act::Assign(p, v) => node.assign(&name(*p, *v)),
         Act::Unassign(p) => node.unassign(PLUGINS[*p]),
+        Act::Rollout(p, v) => node.rollout(&format!("r-{v}"), &name(*p, *v)),
+        Act::EndRollout(p) => node.end_rollout(PLUGINS[*p]),
+        Act::Grant(p, v, serve) => {
+            let usage = if *serve { GrantUse::Serve } else { GrantUse::Gate };
+            node.grant(&format!("r-{v}"), &name(*p, *v), usage);
+        }
         Act::Settle(p, v) if exists(node, &name(*p, *v)) => node.settle(&name(*p, *v)),
         Act::Fail(p, v) if exists(node, &name(*p, *v)) => {
             let seen = node.seen(&name(*p, *v));
             if seen.stage == Stage::Downloading {
-                let failure = Failure { reason: "no".into(), attempts: 1, next_try: now(0) };
+                let failure = Failure { reason: "no".into(), attempts: 1, next_try: now(RETRY) };
                 seen.stage = Stage::Failed(failure);
             } else {
                 seen.tools.values_mut().for_each(|tool| tool.listed = Listed::Partly);
@@ -351,17 +462,68 @@ fn apply(node: &mut Node, act: &Act) {
         Act::Forbid(forbid) => {
             node.policy.forbidden_kinds = if *forbid { vec![Kind::Url] } else { Vec::new() }
         }
-        Act::Restart => {
-            for plugin in node.observed.plugins.values_mut() {
-                plugin.called = None;
-                plugin.versions.retain(|_, seen| matches!(seen.stage, Stage::Installed | Stage::Stopping));
-                for seen in plugin.versions.values_mut() {
-                    seen.stage = Stage::Installed;
-                    seen.tools.values_mut().for_each(|t| (t.on, t.listed) = (false, Listed::Not));
-                }
+        Act::Restart => node.restart(),
+    }
+}
+
+impl Node {
+    /// What a kill leaves: whole versions, none called, no tool running.
+    fn restart(&mut self) {
+        for plugin in self.observed.plugins.values_mut() {
+            plugin.called = None;
+            plugin.versions.retain(|_, seen| matches!(seen.stage, Stage::Installed | Stage::Stopping));
+            for seen in plugin.versions.values_mut() {
+                seen.stage = Stage::Installed;
+                seen.tools.values_mut().for_each(|t| (t.on, t.listed) = (false, Listed::Not));
             }
-            node.observed.plugins.retain(|_, plugin| !plugin.versions.is_empty());
         }
+        self.observed.plugins.retain(|_, plugin| !plugin.versions.is_empty());
+    }
+
+    /// The same node with nothing on it and asked of it but this plugin.
+    fn only(&self, plugin: &str) -> Self {
+        let plugin = PluginName::parse(plugin).unwrap();
+        let mut plan = self.plan.clone();
+        plan.plugins.retain(|name, _| *name == plugin);
+        let mut observed = self.observed.clone();
+        observed.plugins.retain(|name, _| *name == plugin);
+        let (trust, policy, grants) = (self.trust.clone(), self.policy.clone(), self.grants.clone());
+        Self { trust, plan, policy, grants, observed }
+    }
+
+    /// Whether the step is allowed by what stood before it, whoever decided it.
+    fn allows(&self, step: &Step) -> Result<(), String> {
+        let on_disk =
+            |version: &PluginVersion| self.observed.plugins.get(&version.plugin)?.versions.get(version);
+        let called = |version: &PluginVersion| self.called(version.plugin.as_str());
+        let assigned = |version: &PluginVersion| self.assigned(version.plugin.as_str());
+        match step {
+            Step::Install(planned) => {
+                let version = &planned.version;
+                let due = match on_disk(version).map(|seen| &seen.stage) {
+                    Some(Stage::Failed(failure)) => failure.next_try <= now(0),
+                    Some(_) => false,
+                    None => true,
+                };
+                (due && assigned(version) == Some(version.to_string()))
+                    .then_some(())
+                    .ok_or("not due or not assigned")
+            }
+            Step::Serve(version) => (assigned(version) == Some(version.to_string()))
+                .then_some(())
+                .ok_or("serves what is not assigned"),
+            Step::Stop(version) => {
+                // What is called is stopped only after it was silenced, in the same decision.
+                let unneeded = called(version) != Some(version.to_string()) || assigned(version).is_none();
+                unneeded.then_some(()).ok_or("stops what is called")
+            }
+            Step::Remove(version) => {
+                let done = assigned(version).is_none() || called(version) == assigned(version);
+                done.then_some(()).ok_or("removes before its replacement serves")
+            }
+            Step::Cancel(_) | Step::StartTool(..) | Step::StopTool(..) | Step::Silence(_) => Ok(()),
+        }
+        .map_err(|why| format!("{step:?}: {why}"))
     }
 }
 
@@ -374,12 +536,18 @@ proptest! {
         for act in &acts {
             apply(&mut node, act);
             let before = PLUGINS.map(|plugin| node.called(plugin));
-            let decision = node.run(0);
+            let decision = node.decide(0);
+            for step in &decision.steps {
+                prop_assert_eq!(node.allows(step), Ok(()));
+            }
+            // One plugin's state says nothing about what is done with another.
+            let alone: Vec<Step> = PLUGINS.iter().flat_map(|plugin| node.only(plugin).decide(0).steps).collect();
+            prop_assert!(decision.steps.iter().all(|step| alone.contains(step)), "{alone:?}");
+            prop_assert_eq!(decision.steps.len(), alone.len());
+            node.perform(&decision.steps);
             for (plugin, before) in PLUGINS.iter().zip(before) {
                 let after = node.called(plugin);
-                let name = PluginName::parse(plugin).unwrap();
-                let assigned = node.plan.plugins.get(&name).and_then(|p| p.installed.clone());
-                let assigned = assigned.map(|planned| planned.version.to_string());
+                let assigned = node.assigned(plugin);
                 match &before {
                     // What is called goes on, or the assigned version is called, or nothing is assigned.
                     Some(_) if assigned.is_some() => prop_assert!(after == before || after == assigned),
@@ -396,19 +564,18 @@ proptest! {
                 prop_assert!(!decision.steps.contains(step), "{step:?} named twice");
             }
         }
-        for _ in 0..12 {
-            node.run(0);
+        for _ in 0..16 {
+            node.run(LATER);
             for (p, v) in (0..2).flat_map(|p| (0..3).map(move |v| (p, v))) {
                 apply(&mut node, &Act::Settle(p, v));
             }
         }
         node.policy.forbidden_kinds.clear();
-        prop_assert!(node.run(0).steps.iter().all(|step| matches!(step, Step::StartTool(..))));
+        prop_assert!(node.run(LATER).steps.iter().all(|step| matches!(step, Step::StartTool(..))));
         for (index, plugin) in PLUGINS.iter().enumerate() {
-            let name = PluginName::parse(plugin).unwrap();
-            let assigned = node.plan.plugins.get(&name).and_then(|p| p.installed.clone());
-            let assigned = assigned.map(|planned| planned.version.to_string());
+            let assigned = node.assigned(plugin);
             prop_assert_eq!(node.called(plugin), assigned.clone(), "plugin {}", index);
+            let name = PluginName::parse(plugin).unwrap();
             let left = node.observed.plugins.get(&name).map_or(0, |p| p.versions.len());
             prop_assert_eq!(left, usize::from(assigned.is_some()));
         }

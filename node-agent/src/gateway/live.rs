@@ -52,8 +52,11 @@ impl Upstream for Live {
         Box::pin(async move {
             match self.runtime.tool(&slot.version, &slot.id.tool) {
                 Some(tool) => tool.call(call, move || before_write()).await,
-                // Between two tables; the next one says why.
-                None => Err(CallError::Failed(tools::Error::Stopped)),
+                // It was stopped since the permit was made; the table says why, or names its successor.
+                None => match before_write() {
+                    Ok(()) => Err(CallError::Failed(tools::Error::Stopped)),
+                    Err(denial) => Err(CallError::Refused(denial)),
+                },
             }
         })
     }

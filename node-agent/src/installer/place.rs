@@ -37,8 +37,11 @@ impl Placing {
 
     fn unpack_and_rename(&self) -> Result<Bundle, Error> {
         let archive = fs::File::open(&self.archive).map_err(io("open", &self.archive))?;
-        let inspected =
-            unpack(BufReader::new(archive), &self.staging, &Limits::default()).map_err(Error::Bundle)?;
+        let inspected = unpack(BufReader::new(archive), &self.staging, &Limits::default());
+        let inspected = inspected.map_err(|error| match error {
+            plugin::bundle::Error::Io { verb, path, source } => io(verb, &path)(source),
+            error => Error::Bundle(error),
+        })?;
         compare(&inspected, &self.planned)?;
         if self.target.exists() {
             fs::remove_dir_all(&self.target).map_err(io("remove", &self.target))?;
@@ -117,7 +120,8 @@ pub(super) fn clean(staging: &Path) -> Result<(), Error> {
         if path.extension().is_some_and(|extension| extension == "part") {
             continue;
         }
-        fs::remove_dir_all(&path).map_err(io("remove", &path))?;
+        let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        removed.map_err(io("remove", &path))?;
     }
     Ok(())
 }

@@ -39,17 +39,28 @@ pub(super) fn read(path: &Path, part: Part, verify: &Verify) -> Result<Option<He
     decode(&bytes, part, verify).map(Some).map_err(fault)
 }
 
-/// Writes a slot so that at every moment either the old or the new one is whole.
+/// Writes a slot.
 pub(super) fn write(path: &Path, held: &HeldPart) -> Result<(), Error> {
-    let temporary = path.with_extension("new");
     let body = encode(held);
     let head = format!("{FORM}{}\n", Digest::of(&body));
+    write_whole(path, &[head.as_bytes(), &body])
+}
+
+/// Writes a file so that at every moment either the old or the new one is whole, on the disk. Blocks.
+///
+/// # Errors
+/// The file system's; the old one is as it was.
+pub(crate) fn write_whole(path: &Path, pieces: &[&[u8]]) -> Result<(), Error> {
+    let temporary = path.with_extension("new");
     let written = File::create(&temporary).and_then(|mut file| {
-        file.write_all(head.as_bytes())?;
-        file.write_all(&body)?;
+        pieces.iter().try_for_each(|piece| file.write_all(piece))?;
         file.sync_all()
     });
-    written.map_err(|source| io("write", &temporary, source))?;
+    if let Err(source) = written {
+        // A full disk gets back what was written of it.
+        let _ = fs::remove_file(&temporary);
+        return Err(io("write", &temporary, source));
+    }
     fs::rename(&temporary, path).map_err(|source| io("rename into place", path, source))?;
     let folder = path.parent().unwrap_or(path);
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(|source| io("sync", folder, source))

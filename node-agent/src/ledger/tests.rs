@@ -135,3 +135,28 @@ fn a_part_without_the_texts_that_it_names_is_not_whole() {
     let wanted = missing(Part::Trust, &part.content, &part.texts);
     assert_eq!(wanted, BTreeSet::from([ListingHash::of_canonical("text").digest()]));
 }
+
+#[test]
+fn a_full_disk_refuses_a_part_names_its_room_and_keeps_the_last() {
+    const TEST: &str = "ledger::tests::a_full_disk_refuses_a_part_names_its_room_and_keeps_the_last";
+    use crate::disk::testing::{fill, make_read_only, on_small_disk};
+    let Some(disk) = on_small_disk(TEST, 1 << 20) else { return };
+    let folder = disk.join("ledger");
+    let mut ledger = ledger(&folder, &[1, 2]);
+    let filler = fill(&disk, 0);
+    let part = trust(3, &"text ".repeat(10_000));
+    for _ in 0..2 {
+        let error = crate::sentence(&ledger.store(&part).unwrap_err());
+        assert!(error.contains("0 B of 1.0 MiB are free on its disk"), "{error}");
+        assert_eq!(held(&Ledger::open(&folder, &believe).unwrap().1), Some(2));
+    }
+    assert!(!folder.join("trust.new").exists(), "what was written of it is given back");
+    fs::remove_file(filler).unwrap();
+    ledger.store(&part).unwrap();
+    assert_eq!(held(&Ledger::open(&folder, &believe).unwrap().1), Some(3));
+
+    make_read_only(&disk);
+    let error = crate::sentence(&ledger.store(&trust(4, "text")).unwrap_err());
+    assert!(error.contains("Read-only file system"), "{error}");
+    assert_eq!(held(&Ledger::open(&folder, &believe).unwrap().1), Some(3));
+}

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use domain::digest::{Digest, ListingHash};
 use domain::id::PluginName;
 use domain::plugin_set::Part;
+use domain::time::Timestamp;
 use proto::convert::{self, Acked, Content, NodeSaid, Refused, Status};
 use proto::v1::{self, server_message::Message};
 
@@ -26,6 +27,13 @@ const QUIET_IDLE_MS: u64 = 20_000;
 
 /// How long the answer to that may take.
 const ANSWER_MS: u64 = 5_000;
+
+/// How long after a part could not be made durable that is tried again: a disk that has room again is
+/// noticed well within 30 s (30-nodes, L1).
+const STORE_AGAIN_MS: u64 = 5_000;
+
+/// The shortest span between two heartbeats, however short an edge's freshness is.
+const BEAT_LEAST_MS: u64 = 500;
 
 /// A heartbeat's span until the server names one.
 const HEARTBEAT_MS: u64 = 10_000;
@@ -53,6 +61,13 @@ pub(crate) enum Order {
     Opened {
         /// Nodes in the fleet.
         fleet_size: u32,
+    },
+    /// The server said its time, and how long that counts as fresh.
+    Heard {
+        /// Its clock.
+        clock: Timestamp,
+        /// Milliseconds.
+        fresh_ms: u64,
     },
     /// The server has the report of this sequence.
     Reported(u64),
@@ -98,11 +113,16 @@ pub(crate) struct Session {
     verify: Arc<Verify>,
     pub(crate) held: Held,
     pending: BTreeMap<Part, Pending>,
+    /// Parts that could not be made durable, and when that is tried again.
+    unstored: BTreeMap<Part, (Storing, u64)>,
+    now_ms: u64,
     welcome: bool,
     heard_ms: u64,
     /// Since when an answer to a probe is due.
     probed_ms: Option<u64>,
     heartbeat_ms: u64,
+    /// What heartbeats are for: the edge's freshness, which three of them must fit into.
+    fresh_for_ms: u64,
     beat_due_ms: u64,
     status: Option<Digest>,
 }
@@ -115,10 +135,13 @@ impl Session {
             verify,
             held,
             pending: BTreeMap::new(),
+            unstored: BTreeMap::new(),
+            now_ms,
             welcome: false,
             heard_ms: now_ms,
             probed_ms: None,
             heartbeat_ms: HEARTBEAT_MS,
+            fresh_for_ms: u64::MAX,
             beat_due_ms: now_ms + HEARTBEAT_MS,
             status: Some(status.digest()),
         }
@@ -126,7 +149,7 @@ impl Session {
 
     /// Takes one message of the server.
     pub(crate) fn message(&mut self, message: v1::ServerMessage, now_ms: u64) -> Vec<Order> {
-        self.heard_ms = now_ms;
+        (self.now_ms, self.heard_ms) = (now_ms, now_ms);
         self.probed_ms = None;
         // A message of a later release is passed over.
         let Some(message) = message.message else { return Vec::new() };
@@ -149,8 +172,10 @@ impl Session {
                 Err(error) => vec![Order::Warn(error.to_string())],
             },
             Message::ReportAck(ack) => vec![Order::Reported(ack.sequence)],
-            Message::HeartbeatAck(ack) if ack.want_status => vec![Order::WantStatus],
-            Message::HeartbeatAck(_) => Vec::new(),
+            Message::HeartbeatAck(ack) => {
+                let heard = heard(ack.clock_ms, ack.fresh_ms);
+                heard.into_iter().chain(ack.want_status.then_some(Order::WantStatus)).collect()
+            }
             Message::Ping(_) => vec![self.beat(now_ms)],
             Message::WantHeld(want) => self.show_held(&want),
         }
@@ -158,6 +183,18 @@ impl Session {
 
     /// Looks at the clock. `waiting`: whether the node refuses something that a person can approve.
     pub(crate) fn tick(&mut self, now_ms: u64, waiting: bool) -> Vec<Order> {
+        self.now_ms = now_ms;
+        let mut orders = self.store_again(now_ms);
+        orders.extend(self.watch(now_ms, waiting));
+        orders
+    }
+
+    fn store_again(&mut self, now_ms: u64) -> Vec<Order> {
+        let due = self.unstored.extract_if(.., |_, (_, due)| *due <= now_ms);
+        due.map(|(_, (storing, _))| Order::Store(Box::new(storing))).collect()
+    }
+
+    fn watch(&mut self, now_ms: u64, waiting: bool) -> Vec<Order> {
         if let Some(probed) = self.probed_ms {
             if now_ms.saturating_sub(probed) >= ANSWER_MS {
                 return vec![Order::Close(Closed::Silent)];
@@ -175,7 +212,18 @@ impl Session {
             Some(probed) => probed + ANSWER_MS,
             None => self.heard_ms + quiet_ms(waiting),
         };
-        if self.welcome { watch.min(self.beat_due_ms) } else { watch }
+        let again = self.unstored.values().map(|(_, due)| *due).min().unwrap_or(u64::MAX);
+        if self.welcome { watch.min(self.beat_due_ms).min(again) } else { watch }
+    }
+
+    /// What is heard counts as fresh for so long: of three heartbeats two may be lost.
+    pub(crate) fn fresh_for(&mut self, ms: u64) {
+        self.fresh_for_ms = ms;
+        self.beat_due_ms = self.beat_due_ms.min(self.now_ms + self.beat_ms());
+    }
+
+    fn beat_ms(&self) -> u64 {
+        self.heartbeat_ms.min((self.fresh_for_ms / 3).max(BEAT_LEAST_MS))
     }
 
     /// Refuses a resource of `plan` that is held: its bundle is not what it says.
@@ -201,8 +249,12 @@ impl Session {
         let Storing { part, content, refused: bad } = storing;
         let head = part.head.clone();
         if let Err(reason) = result {
+            // The server does not send again what was refused; it is here, and waits for the disk.
+            let storing = Storing { part, content, refused: bad };
+            self.unstored.insert(head.part, (storing, self.now_ms + STORE_AGAIN_MS));
             return vec![Order::Send(NodeSaid::Nack(refused(&head, "disk", reason)))];
         }
+        self.unstored.remove(&head.part);
         let part = Arc::new(part);
         self.held.parts.insert(head.part, Arc::clone(&part));
         self.held.confirmed.insert(head.part);
@@ -220,8 +272,9 @@ impl Session {
         if welcome.heartbeat_ms > 0 {
             self.heartbeat_ms = u64::from(welcome.heartbeat_ms);
         }
-        self.beat_due_ms = now_ms + self.heartbeat_ms;
+        self.beat_due_ms = now_ms + self.beat_ms();
         let mut orders = vec![Order::Opened { fleet_size: welcome.fleet_size }];
+        orders.extend(heard(welcome.clock_ms, welcome.fresh_ms));
         for number in &welcome.current {
             match convert::part("Welcome.current", *number) {
                 Ok(part) if self.held.parts.contains_key(&part) => {
@@ -300,9 +353,15 @@ impl Session {
     }
 
     fn beat(&mut self, now_ms: u64) -> Order {
-        self.beat_due_ms = now_ms + self.heartbeat_ms;
+        self.beat_due_ms = now_ms + self.beat_ms();
         Order::Send(NodeSaid::Heartbeat(self.status))
     }
+}
+
+/// A server that says no time, of an earlier release, says nothing of freshness either.
+fn heard(clock_ms: i64, fresh_ms: u32) -> Option<Order> {
+    let clock = Timestamp::from_millis(clock_ms);
+    (clock_ms != 0).then(|| Order::Heard { clock, fresh_ms: u64::from(fresh_ms) })
 }
 
 fn ack(head: &domain::plugin_set::Head) -> Order {

@@ -10,6 +10,7 @@ pub(super) fn waits_for_a_person(table: &Table) -> bool {
         matches!(
             code,
             Code::NoPluginSet
+                | Code::SetStale
                 | Code::Drifted
                 | Code::NewFunction
                 | Code::Unlisted

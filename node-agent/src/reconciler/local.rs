@@ -17,16 +17,20 @@ pub(super) struct Local {
     pub(super) versions: BTreeMap<PluginVersion, OneVersion>,
     /// Which version of a plugin is called.
     pub(super) called: BTreeMap<PluginName, PluginVersion>,
+    /// Tries to install so far, of any version.
+    tries: u64,
 }
 
 /// One version.
 #[derive(Debug)]
 pub(super) struct OneVersion {
-    content: Digest,
+    pub(super) content: Digest,
     pub(super) stage: Stage,
     bundle: Option<Bundle>,
     cancel: Option<CancellationToken>,
     attempts: u32,
+    /// Which try to install it is under way.
+    number: u64,
     /// Kept while it is tried again, for people.
     pub(super) last_failure: Option<Arc<str>>,
     /// Tools that are being stopped: on to the reconciler, so that they are not stopped twice.
@@ -58,13 +62,16 @@ impl Local {
             bundle: Some(bundle),
             cancel: None,
             attempts: 0,
+            number: 0,
             last_failure: None,
             stopping_tools: BTreeSet::new(),
         };
         self.versions.insert(version, one);
     }
 
-    pub(super) fn installing(&mut self, planned: &PlannedVersion, cancel: CancellationToken) {
+    /// A try to install begins; returns its number.
+    pub(super) fn installing(&mut self, planned: &PlannedVersion, cancel: CancellationToken) -> u64 {
+        self.tries += 1;
         let earlier = self.versions.remove(&planned.version);
         let one = OneVersion {
             content: planned.content_digest,
@@ -72,17 +79,18 @@ impl Local {
             bundle: None,
             cancel: Some(cancel),
             attempts: earlier.as_ref().map_or(0, |one| one.attempts),
+            number: self.tries,
             last_failure: earlier.and_then(|one| one.last_failure),
             stopping_tools: BTreeSet::new(),
         };
         self.versions.insert(planned.version.clone(), one);
+        self.tries
     }
 
-    /// The content of a version that is being installed. `None`: it was cancelled at the last moment;
-    /// what was placed is found at the next start, and the same version's next install takes it.
-    pub(super) fn awaited(&self, version: &PluginVersion) -> Option<Digest> {
-        let one = self.versions.get(version).filter(|one| one.stage == Stage::Downloading)?;
-        Some(one.content)
+    /// Whether the outcome of that try is still waited for.
+    pub(super) fn awaits(&self, version: &PluginVersion, number: u64) -> bool {
+        let one = self.versions.get(version);
+        one.is_some_and(|one| one.stage == Stage::Downloading && one.number == number)
     }
 
     pub(super) fn failed(&mut self, version: &PluginVersion, failure: Failure) {

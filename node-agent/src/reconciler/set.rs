@@ -8,7 +8,8 @@ use domain::reconcile::Desired;
 /// The plugin set. Nothing of it is gone by until it is held.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PluginSet {
-    /// Whether each part was confirmed, or received and made durable, in this boot.
+    /// Whether it is gone by: each part was confirmed, or received and made durable, in this boot, or the
+    /// edge leases what was stored. Set by [`crate::reliance`] alone.
     pub(crate) held: bool,
     pub(crate) trust: Arc<Trust>,
     pub(crate) plan: Arc<Plan>,

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::guard::view::{LeftOut, RunState, ToolListing, ToolView, VersionView};
-use domain::id::{FunctionId, PluginVersion, ToolId};
+use domain::fresh::Reliance;
+use domain::guard::view::{LeftOut, RunState, SetState, ToolListing, ToolView, VersionView};
+use domain::id::{EdgeName, FunctionId, PluginVersion, ToolId};
 use domain::plugin_set::{Kind, Policy, Trust};
 use domain::reconcile::{self, Listed};
 use domain::refusal::{Code, Refusal};
@@ -18,10 +19,44 @@ use crate::spool::Spool;
 /// Kinds of tools that this version of the node runs.
 pub(crate) const RUNS: [Kind; 2] = [Kind::Command, Kind::Url];
 
-/// All versions.
-#[derive(Debug, Default)]
+/// All versions, and whether calls are made at all.
+#[derive(Debug)]
 pub(crate) struct Board {
     pub(crate) versions: BTreeMap<PluginVersion, OnBoard>,
+    /// Whether each plugin of the set that is gone by was shown to the guard.
+    pub(crate) shown: bool,
+    /// What the node goes by.
+    pub(crate) reliance: Reliance,
+    /// Where the set comes from, since a view told it.
+    server: Arc<str>,
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        Self { versions: BTreeMap::new(), shown: false, reliance: Reliance::Waits, server: "".into() }
+    }
+}
+
+impl Board {
+    /// The state that the guard is to go by, if it is another than `now`.
+    pub(crate) fn set_state(&mut self, edge: &EdgeName, now: &SetState) -> Option<SetState> {
+        if let SetState::Waiting { server, .. } = now {
+            self.server = Arc::clone(server);
+        }
+        match (self.reliance, now) {
+            (Reliance::Waits, SetState::Waiting { .. }) => None,
+            (Reliance::Waits, _) => {
+                Some(SetState::Waiting { server: Arc::clone(&self.server), since: crate::now() })
+            }
+            // It is being shown what there is.
+            _ if !self.shown => None,
+            (Reliance::Stale { since, refuses: true }, SetState::Waiting { .. } | SetState::Held) => {
+                Some(SetState::Closed(Refusal::set_stale(edge, &self.server, since)))
+            }
+            (Reliance::Stale { refuses: true, .. }, SetState::Closed(_)) | (_, SetState::Held) => None,
+            (_, SetState::Waiting { .. } | SetState::Closed(_)) => Some(SetState::Held),
+        }
+    }
 }
 
 /// One version.
@@ -45,6 +80,8 @@ pub(crate) struct OneTool {
     /// Notices that its list changed, since it started.
     pub(crate) notices: u64,
     pub(crate) run: RunState,
+    /// What the kernel confines its process to; empty while there is none.
+    pub(crate) confined: Arc<str>,
     pub(crate) listing: Option<Arc<ToolListing>>,
     pub(crate) judged: Option<Arc<Judged>>,
     pub(crate) relisting: Option<Timestamp>,
@@ -69,6 +106,7 @@ impl OneTool {
             instance: 0,
             notices: 0,
             run,
+            confined: "".into(),
             listing: None,
             judged: None,
             relisting: None,
@@ -110,7 +148,7 @@ impl OneTool {
             RunState::Unreachable { reason, .. } => (ToolState::Unreachable, Arc::clone(reason)),
             RunState::Refused(refusal) => (ToolState::Unreachable, Arc::clone(&refusal.sentence)),
         };
-        ToolStatus { tool: tool.clone(), state, reason }
+        ToolStatus { tool: tool.clone(), state, reason, confined: Arc::clone(&self.confined) }
     }
 
     fn is_up(&self) -> bool {

@@ -27,8 +27,11 @@ impl Supervisor {
     }
 
     /// It is up and will be listed.
-    pub(super) fn up(&self, key: &Key) {
-        self.with_tool(key, |tool| tool.run = RunState::Running);
+    pub(super) fn up(&self, key: &Key, confined: Option<tools::Confined>) {
+        self.with_tool(key, |tool| {
+            tool.run = RunState::Running;
+            tool.confined = confined.map_or_else(|| "".into(), |confined| confined.to_string().into());
+        });
     }
 
     /// It is about to be stopped by us: no further call begins.
@@ -51,6 +54,7 @@ impl Supervisor {
             tool.listing = None;
             tool.judged = None;
             tool.relisting = None;
+            tool.confined = "".into();
             let since = tool.relist_failed.as_ref().map_or(now, |(since, _)| *since);
             tool.relist_failed = Some((since, reason.into()));
         });

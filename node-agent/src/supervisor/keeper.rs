@@ -140,7 +140,7 @@ impl Keeping {
         };
         let tool = Tool::start(spec, events).await.map_err(|error| self.not_started(&error))?;
         let tool = Arc::new(tool);
-        self.sup.up(&self.key);
+        self.sup.up(&self.key, tool.confined());
         let real_texts = Arc::default();
         let running = Running { tool: Arc::clone(&tool), relist, real_texts: Arc::clone(&real_texts) };
         self.sup.runtime.insert(&self.key.0, &self.key.1, &running);

@@ -8,8 +8,8 @@ use domain::id::{PluginVersion, ToolId};
 use domain::listing::MetaPointer;
 use domain::origin::{AddressClass, ClassPolicy, parse_tool_url};
 use domain::plugin_set::{self, OriginTrust, Policy, Trust};
-use plugin::manifest::{self, Manifest, Place, expand};
-use tools::{AddressRule, CommandSpec, Limits, ProcessLimits, ToolSpec, UrlSpec};
+use plugin::manifest::{self, Manifest, Permissions, Place, expand};
+use tools::{AddressRule, CommandSpec, Confinement, Limits, ProcessLimits, ToolSpec, UrlSpec};
 
 /// Settings of the node that its tools live under.
 #[derive(Clone, Debug)]
@@ -80,7 +80,12 @@ impl Bundle {
                     path: settings.path.clone(),
                     shim: settings.shim.clone(),
                     log: Some(self.log(tool, &settings.logs)),
-                    process: ProcessLimits::default(),
+                    process: self.limits(tool, policy),
+                    confine: self
+                        .manifest
+                        .permissions
+                        .get(tool)
+                        .map(|it| confinement(it, place, settings, command)),
                     limits: Limits::default(),
                 }))
             }
@@ -99,6 +104,18 @@ impl Bundle {
                 Err(format!("this version of the node does not run tools of kind {}", other.kind()))
             }
             None => Err(format!("the manifest of {} has no tool {tool}", self.version)),
+        }
+    }
+
+    /// What the edge's policy allows each tool process, and no more than the manifest asks for.
+    fn limits(&self, tool: &ToolId, policy: &Policy) -> ProcessLimits {
+        let most = policy.tool_limits;
+        let own = self.manifest.limits.get(tool).copied().unwrap_or_default();
+        let least = |own: Option<u64>, most: u64| Some(own.map_or(most, |own| own.min(most)));
+        ProcessLimits {
+            memory: least(own.memory, most.memory),
+            files: least(own.files, most.files),
+            processes: least(own.processes, most.processes),
         }
     }
 
@@ -140,6 +157,36 @@ impl Bundle {
         }
         folder.join(format!("{}.log", file_name(tool)))
     }
+}
+
+/// What a tool may reach: what it declares, its plugin, its working folder, and what its program is started
+/// from.
+fn confinement(
+    permissions: &Permissions,
+    place: Place<'_>,
+    settings: &Settings,
+    command: &[String],
+) -> Confinement {
+    let paths = |paths: &[String]| -> Vec<PathBuf> {
+        paths.iter().map(|path| PathBuf::from(expand(path, place))).collect()
+    };
+    let mut read = paths(&permissions.read);
+    read.push(place.plugin.into());
+    read.extend(
+        command.first().map(|program| PathBuf::from(expand(program, place))).filter(|it| it.is_absolute()),
+    );
+    for folder in settings.path.split(':').filter(|folder| !folder.is_empty()) {
+        // Run times live beside the folder that their programs are in.
+        let folder = Path::new(folder);
+        read.push(folder.to_owned());
+        if let Some(prefix) = folder.parent().filter(|_| folder.ends_with("bin")) {
+            read.extend(["lib", "lib64", "libexec", "share"].map(|name| prefix.join(name)));
+        }
+    }
+    let mut write = paths(&permissions.write);
+    write.push(place.work.into());
+    let port = |net: &String| net.rsplit_once(':')?.1.parse().ok();
+    Confinement { read, write, connect: permissions.net.iter().filter_map(port).collect() }
 }
 
 /// Removes the logs of the versions that were started longest ago.

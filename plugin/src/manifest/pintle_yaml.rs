@@ -8,7 +8,10 @@ use domain::id::{PluginName, ToolId};
 
 use super::fault::{Faults, did_you_mean, shown};
 use super::reader::{At, Fields};
-use super::{Category, Connection, FILE_NAME, MOST_BYTES, Manifest, ManifestFault, Param, Permissions, yaml};
+use super::{
+    Category, Connection, FILE_NAME, MOST_BYTES, Manifest, ManifestFault, Param, Permissions, ToolLimits,
+    yaml,
+};
 use crate::bundle::path;
 
 mod tool;
@@ -48,12 +51,13 @@ pub(super) fn read(text: &str, ids: Ids) -> Result<Manifest, Vec<ManifestFault>>
     }
 }
 
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 10] = [
     "name",
     "version",
     "description",
     "tools",
     "permissions",
+    "limits",
     "listing",
     "connections",
     "evals",
@@ -69,6 +73,7 @@ fn manifest(top: &At<'_>, ids: Ids, faults: &mut Faults) -> Option<Manifest> {
     // Tools that were named but not understood are no reason to complain of what refers to them.
     let known = Tools { named: &named };
     let permissions = fields.get("permissions").map(|at| permissions(at, &known, faults)).unwrap_or_default();
+    let limits = fields.get("limits").map(|at| limits(at, &known, faults)).unwrap_or_default();
     let listing_ignore = fields.get("listing").map(|at| listing(at, &known, faults)).unwrap_or_default();
     let config_keys = fields.get("config_keys").map(|at| config_keys(at, faults)).unwrap_or_default();
     Some(Manifest {
@@ -78,6 +83,7 @@ fn manifest(top: &At<'_>, ids: Ids, faults: &mut Faults) -> Option<Manifest> {
         version: version?,
         tools,
         permissions,
+        limits,
         listing_ignore,
         connections,
         config_keys,
@@ -158,6 +164,37 @@ fn permissions(at: &At<'_>, tools: &Tools<'_>, faults: &mut Faults) -> BTreeMap<
         }
     }
     all
+}
+
+fn limits(at: &At<'_>, tools: &Tools<'_>, faults: &mut Faults) -> BTreeMap<ToolId, ToolLimits> {
+    /// What an interpreter needs to start.
+    const LEAST: (u64, u64, u64) = (16 << 20, 16, 1);
+    let mut all = BTreeMap::new();
+    for (key, line, at) in at.members(faults) {
+        let id = tools.find(key, line, &at.path, faults);
+        let fields = at.fields(&["memory", "files", "processes"], faults);
+        let memory = fields.get("memory").and_then(|at| amount(at, LEAST.0, "a size such as 512MiB", faults));
+        let files = fields.get("files").and_then(|at| amount(at, LEAST.1, "a number", faults));
+        let processes = fields.get("processes").and_then(|at| amount(at, LEAST.2, "a number", faults));
+        if let Some(id) = id {
+            all.insert(id, ToolLimits { memory, files, processes });
+        }
+    }
+    all
+}
+
+/// A number, with a binary unit or without.
+fn amount(at: &At<'_>, least: u64, what: &str, faults: &mut Faults) -> Option<u64> {
+    const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("", 1)];
+    let text = at.text(faults)?;
+    let unit = UNITS.iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?.trim_end(), size)));
+    let count = unit.and_then(|(count, size)| count.parse::<u64>().ok()?.checked_mul(*size));
+    let found = count.filter(|count| *count >= least);
+    if found.is_none() {
+        let got = format!("`{}` is not {what}, {least} or more", shown(text));
+        faults.add(at.line(), &at.path, got, format!("write {what}"));
+    }
+    found
 }
 
 /// Paths of permissions: absolute, or under one of the two folders, without steps upwards.

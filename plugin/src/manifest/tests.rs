@@ -71,6 +71,9 @@ fn an_unknown_key_is_named_with_its_line_and_the_likeliest_one() {
     check("tools:\n  team: { comand: [\"node\"] , command: [\"x\"]}\n", &["tools.team.comand", "`command`"]);
     check(&(tool("team") + "permissions: { team: { reed: [] } }\n"), &["permissions.team.reed", "`read`"]);
     check(&(tool("team") + "permissions: { taem: { read: [] } }\n"), &["no tool `taem`", "`team`"]);
+    check(&(tool("team") + "limits: { taem: { files: 64 } }\n"), &["no tool `taem`", "`team`"]);
+    check(&(tool("team") + "limits: { team: { memory: 4GB } }\n"), &["limits.team.memory", "512MiB"]);
+    check(&(tool("team") + "limits: { team: { files: 3 } }\n"), &["limits.team.files", "16 or more"]);
     check(&(tool("team") + "listing: { ignored: {} }\n"), &["listing.ignored", "`ignore`"]);
     check(&(tool("team") + "zzzzzzzzzz: 1\n"), &["known are `name`"]);
 }
@@ -313,4 +316,11 @@ fn the_manifest_of_the_design_is_read_as_it_is_meant() {
     assert!(manifest.connections["crm"].params["token"].secret);
     assert_eq!(manifest.evals.as_deref(), Some("evals"));
     assert_eq!(manifest.config_keys, ["my_setting"]);
+}
+
+#[test]
+fn what_a_tool_may_take_is_read_with_its_units() {
+    let text = tool("team") + "limits: { team: { memory: 512MiB, processes: 3 } }\n";
+    let limits = Manifest::read(&text).unwrap().limits["team"];
+    assert_eq!(limits, ToolLimits { memory: Some(512 << 20), files: None, processes: Some(3) });
 }

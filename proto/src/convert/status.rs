@@ -39,6 +39,9 @@ pub struct ToolStatus {
     pub state: ToolState,
     /// Why, for people; may be empty.
     pub reason: Arc<str>,
+    /// What the kernel confines its process to, or why to nothing, for people; empty for what is no
+    /// process here.
+    pub confined: Arc<str>,
 }
 
 macro_rules! words {
@@ -119,6 +122,7 @@ impl From<&VersionStatus> for v1::VersionStatus {
             tool: tool.tool.as_str().to_owned(),
             state: tool.state.as_str().to_owned(),
             reason: cut(&tool.reason, TEXT_MAX).to_owned(),
+            confined: cut(&tool.confined, TEXT_MAX).to_owned(),
         });
         Self {
             plugin: status.version.plugin.as_str().to_owned(),
@@ -164,5 +168,6 @@ fn tool_status(wire: &v1::ToolStatus) -> Result<ToolStatus, Error> {
         tool: tool("ToolStatus.tool", &wire.tool)?,
         state,
         reason: cut(&wire.reason, TEXT_MAX).into(),
+        confined: cut(&wire.confined, TEXT_MAX).into(),
     })
 }

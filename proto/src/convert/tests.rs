@@ -4,7 +4,7 @@ use domain::digest::{Digest, ListingHash};
 use domain::id::{PluginName, PluginVersion, ToolId};
 use domain::plugin_set::{
     FunctionTrust, Grant, GrantUse, Head, Kind, OriginTrust, Part, PlannedPlugin, PlannedTool,
-    PlannedVersion, Policy, Position, Scope, ToolTrust, VersionTrust,
+    PlannedVersion, Policy, Position, Scope, ToolLimits, ToolTrust, VersionTrust,
 };
 use domain::time::Timestamp;
 use proptest::collection::{btree_map, vec};
@@ -260,7 +260,11 @@ fn each_bad_field_of_what_a_node_says_is_named() {
                 version: "1.0.0".into(),
                 state: state.into(),
                 reason: String::new(),
-                tools: vec![v1::ToolStatus { tool: "t".into(), state: tool.into(), reason: String::new() }],
+                tools: vec![v1::ToolStatus {
+                    tool: "t".into(),
+                    state: tool.into(),
+                    ..v1::ToolStatus::default()
+                }],
             }],
         })
     };
@@ -442,6 +446,7 @@ proptest! {
     #[test]
     fn policy_and_grants_are_read_back_as_they_were_written(
         command in 1u32.., url in 1u32.., age in option::of(1u32..), kinds in vec(0usize..5, 0..5), private in any::<bool>(),
+        fresh in 1u64.., strict in any::<bool>(), lease in option::of(1u64..), limits in (1u64.., 1u64.., 1u64..),
         version in any_version(), source in any_text(), gate in any::<bool>(),
     ) {
         round_trip(&Resource::Policy(Policy {
@@ -450,6 +455,10 @@ proptest! {
             listing_age_max_ms: age.map(Into::into),
             forbidden_kinds: kinds.into_iter().map(|kind| Kind::ALL[kind]).collect(),
             allow_private_addresses: private,
+            fresh_for_ms: fresh,
+            strict,
+            offline_lease_ms: lease,
+            tool_limits: ToolLimits { memory: limits.0, files: limits.1, processes: limits.2 },
         }));
         let usage = if gate { GrantUse::Gate } else { GrantUse::Serve };
         round_trip(&Resource::Grant(version.plugin.clone(), Grant { source, version, usage }));
@@ -498,7 +507,7 @@ proptest! {
     ) {
         let status = Status { versions: versions.iter().zip(&states).map(|(version, (v, t, tool))| VersionStatus {
             version: version.clone(), state: VersionState::ALL[*v], reason: reason.clone(),
-            tools: vec![ToolStatus { tool: tool.clone(), state: ToolState::ALL[*t], reason: reason.clone() }],
+            tools: vec![ToolStatus { tool: tool.clone(), state: ToolState::ALL[*t], reason: reason.clone(), confined: reason.clone() }],
         }).collect() };
         let position = Position { epoch: 1, generation };
         let digest = Digest::of(b"m");

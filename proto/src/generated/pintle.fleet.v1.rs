@@ -388,6 +388,22 @@ pub struct PolicyEntry {
     /// Whether remote tools may be at private and loopback addresses.
     #[prost(bool, tag = "5")]
     pub forbid_private_addresses: bool,
+    /// How long what a node was told counts as fresh, at most.
+    #[prost(uint64, tag = "6")]
+    pub fresh_for_ms: u64,
+    /// Whether a stale node refuses calls.
+    #[prost(bool, tag = "7")]
+    pub strict: bool,
+    /// How long after its last contact a restarted node may go by its stored set; zero: not at all.
+    #[prost(uint64, tag = "8")]
+    pub offline_lease_ms: u64,
+    /// What each tool process may take.
+    #[prost(uint64, tag = "9")]
+    pub tool_memory_bytes: u64,
+    #[prost(uint64, tag = "10")]
+    pub tool_files: u64,
+    #[prost(uint64, tag = "11")]
+    pub tool_processes: u64,
 }
 /// Resource of `grants`, named NAME.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -490,6 +506,9 @@ pub struct ToolStatus {
     pub state: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
+    /// What the kernel confines its process to, or why to nothing; empty for what is no process here.
+    #[prost(string, tag = "4")]
+    pub confined: ::prost::alloc::string::String,
 }
 /// Sent every `heartbeat_ms`, at once after a Ping, and when the node itself wants to know whether
 /// the link lives. Each is answered by a HeartbeatAck.

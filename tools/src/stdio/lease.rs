@@ -22,8 +22,10 @@ pub(super) struct Door {
 
 /// What a shim said of the start.
 pub(super) enum Begun {
-    /// The tool runs under this number.
-    Started(u32, Lease),
+    /// The tool runs under this number, confined by this version of Landlock (0: by none).
+    Started(u32, u8, Lease),
+    /// It was not started, since the kernel refused to confine it.
+    Unconfined,
     /// The system did not start the program.
     Failed(io::Error),
 }
@@ -64,9 +66,10 @@ impl Door {
         let stream = stream.into_std()?;
         let word = String::from_utf8_lossy(&word);
         match word.trim_end().split_once(' ') {
-            Some(("started", number)) => {
-                number.parse().ok().map(|number| Begun::Started(number, Lease(stream)))
-            }
+            Some(("started", numbers)) => numbers.split_once(' ').and_then(|(number, version)| {
+                Some(Begun::Started(number.parse().ok()?, version.parse().ok()?, Lease(stream)))
+            }),
+            Some(("unconfined", _)) => Some(Begun::Unconfined),
             Some(("failed", number)) => {
                 number.parse().ok().map(|number| Begun::Failed(io::Error::from_raw_os_error(number)))
             }
@@ -97,6 +100,7 @@ impl Lease {
         match word.trim_end().split_once(' ')? {
             ("code", number) => Some(format!("ended with exit code {number}").into()),
             ("signal", number) => Some(format!("was ended by signal {number}").into()),
+            ("over", most) => Some(format!("was ended: it had more than {most} processes, its limit").into()),
             _ => None,
         }
     }

@@ -21,11 +21,20 @@ const RATE: u64 = 64 << 10;
 /// Bytes at once: a long stack trace, or what a server says as it starts.
 const BURST: u64 = 256 << 10;
 
+/// After a write failed, until the next is tried: a disk that has room again is written to soon, and one
+/// that has none costs a tool that writes without end next to nothing.
+const AGAIN: Duration = Duration::from_secs(10);
+
 /// The log of one run of a tool; appends to that of the runs before.
 pub(super) struct Log {
     path: PathBuf,
-    /// Nothing once writing has failed.
+    /// Nothing while it cannot be written.
     file: Option<File>,
+    /// When that is tried again.
+    again: Instant,
+    /// Lines that could not be written, since one could.
+    unwritten: u64,
+    failed: bool,
     size: u64,
     line: Vec<u8>,
     cut: bool,
@@ -45,14 +54,16 @@ impl Log {
         let mut log = Self {
             path: path.to_owned(),
             file: None,
+            again: now,
+            unwritten: 0,
+            failed: false,
             size: 0,
             line: Vec::new(),
             cut: false,
             budget: Budget { bytes: BURST, since: now },
             left_out: 0,
         };
-        let opened = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| log.append());
-        log.note(&opened);
+        log.open_again(now);
         log
     }
 
@@ -74,7 +85,7 @@ impl Log {
         if !self.line.is_empty() {
             self.end_line(now, time);
         }
-        self.say_left_out(time);
+        self.say_left_out(now, time);
     }
 
     fn end_line(&mut self, now: Instant, time: Timestamp) {
@@ -83,31 +94,46 @@ impl Log {
         let text = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(&line));
         let text = format!("{time} {}{more}\n", domain::visible::make_visible(&text));
         if self.budget.take(text.len() as u64, now) {
-            self.say_left_out(time);
-            self.write(&text);
+            self.say_left_out(now, time);
+            self.write(&text, now, time);
         } else {
             self.left_out += 1;
         }
     }
 
-    fn say_left_out(&mut self, time: Timestamp) {
+    fn say_left_out(&mut self, now: Instant, time: Timestamp) {
         if self.left_out > 0 {
             let lines = std::mem::take(&mut self.left_out);
-            self.write(&format!(
-                "{time} [{lines} line(s) left out: more than {} KiB a second]\n",
-                RATE >> 10
-            ));
+            let text = format!("{time} [{lines} line(s) left out: more than {} KiB a second]\n", RATE >> 10);
+            self.write(&text, now, time);
         }
     }
 
-    fn write(&mut self, text: &str) {
+    fn write(&mut self, text: &str, now: Instant, time: Timestamp) {
+        if self.file.is_none() && now >= self.again {
+            self.open_again(now);
+        }
+        if self.file.is_none() {
+            self.unwritten += 1;
+            return;
+        }
+        let lost = match self.unwritten {
+            0 => String::new(),
+            lines => format!("{time} [{lines} line(s) lost: the log could not be written]\n"),
+        };
+        let text = lost + text;
         let outcome = if self.size + text.len() as u64 > MOST { self.put_aside() } else { Ok(()) };
-        let outcome = outcome.and_then(|()| match &mut self.file {
-            Some(file) => file.write_all(text.as_bytes()),
-            None => Ok(()),
-        });
+        let outcome =
+            outcome.and_then(|()| self.file.as_mut().map_or(Ok(()), |file| file.write_all(text.as_bytes())));
         self.size += text.len() as u64;
-        self.note(&outcome);
+        self.unwritten = if outcome.is_ok() { 0 } else { self.unwritten + 1 };
+        self.note(&outcome, now);
+    }
+
+    /// Opens it, with the folder that it is in.
+    fn open_again(&mut self, now: Instant) {
+        let opened = self.path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| self.append());
+        self.note(&opened, now);
     }
 
     fn put_aside(&mut self) -> io::Result<()> {
@@ -125,11 +151,16 @@ impl Log {
         Ok(())
     }
 
-    /// A failure is told once and ends the log: a full disk is not told of for each line.
-    fn note(&mut self, outcome: &io::Result<()>) {
+    /// A failure is told once: a full disk is not told of for each line.
+    fn note(&mut self, outcome: &io::Result<()>, now: Instant) {
         if let Err(error) = outcome {
             self.file = None;
-            tracing::warn!(path = %self.path.display(), error = %error, "a tool's log cannot be written");
+            self.again = now + AGAIN;
+            if !std::mem::replace(&mut self.failed, true) {
+                tracing::warn!(path = %self.path.display(), error = %error, "a tool's log cannot be written; it is tried again");
+            }
+        } else {
+            self.failed = false;
         }
     }
 }
@@ -240,6 +271,29 @@ mod tests {
             matches!(&*sizes, [(a, x), (b, y)] if a == "team.log" && b == "team.log.1" && *x <= MOST && *y <= MOST),
             "{sizes:?}"
         );
+    }
+
+    #[test]
+    fn a_log_that_could_not_be_written_goes_on_when_it_can_and_counts_what_was_lost() {
+        let stage = Stage::new();
+        let folder = stage.path().parent().unwrap().to_owned();
+        std::fs::write(&folder, "in the way").unwrap();
+        let mut log = stage.open();
+        log.push(b"one\ntwo\n", stage.now, TIME);
+        std::fs::remove_file(&folder).unwrap();
+        log.push(b"three\n", stage.now, TIME);
+        assert!(!folder.exists(), "it is not tried again at once");
+        log.push(b"four\n", stage.now + AGAIN, TIME);
+        assert_eq!(stage.read(), "[3 line(s) lost: the log could not be written]\nfour\n");
+    }
+
+    #[test]
+    fn a_full_disk_costs_lines_and_nothing_else() {
+        let stage = Stage::new();
+        let mut log = Log::open(Path::new("/dev/full"), stage.now);
+        log.push(b"one\n", stage.now, TIME);
+        log.push(b"two\n", stage.now + AGAIN, TIME);
+        assert_eq!((log.unwritten, log.file.is_none()), (2, true));
     }
 
     #[test]

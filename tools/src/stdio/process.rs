@@ -12,6 +12,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process_gro
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use super::lease::{Begun, Door, Lease};
+use crate::confine::Confined;
 use crate::shim;
 use crate::spec::{CommandSpec, ProcessLimits};
 use crate::start::StartError;
@@ -47,6 +48,7 @@ pub(super) struct Spawned {
     pub(super) stdout: ChildStdout,
     pub(super) stderr: ChildStderr,
     pub(super) group: Group,
+    pub(super) confined: Confined,
 }
 
 /// Starts the program.
@@ -56,7 +58,7 @@ pub(super) async fn spawn(spec: &CommandSpec) -> Result<Spawned, StartError> {
     let failed = |source| StartError::Spawn { program: name.as_str().into(), source };
     let (mut command, door) = if let Some(shim) = &spec.shim {
         let door = Door::open().map_err(failed)?;
-        (through(shim, &door, &program, spec.process), Some(door))
+        (through(shim, &door, &program, spec).map_err(failed)?, Some(door))
     } else {
         let mut command = Command::new(&program);
         command.process_group(0).kill_on_drop(true);
@@ -81,7 +83,7 @@ pub(super) async fn spawn(spec: &CommandSpec) -> Result<Spawned, StartError> {
     let Some(((stdin, stdout), stderr)) = pipes else {
         return Err(failed(std::io::Error::other("it has no pipes")));
     };
-    let group = if let Some(door) = door {
+    let (group, confined) = if let Some(door) = door {
         let begun = tokio::select! {
             begun = door.begun(number) => begun.map_err(failed)?,
             status = child.wait() => return Err(failed(without_word(status))),
@@ -90,24 +92,42 @@ pub(super) async fn spawn(spec: &CommandSpec) -> Result<Spawned, StartError> {
             }
         };
         match begun {
-            Begun::Started(number, lease) => Group::new(number, Some(lease)),
+            Begun::Started(number, version, lease) => {
+                (Group::new(number, Some(lease)), confined(spec, version))
+            }
+            Begun::Unconfined => {
+                let why = "the kernel refuses to confine it to what its manifest declares";
+                return Err(failed(std::io::Error::other(why)));
+            }
             Begun::Failed(error) => return Err(no_interpreter(&program, error, spec)),
         }
     } else {
         let group = Group::new(number, None);
         limit(number, spec.process);
-        group
+        (group, if spec.confine.is_some() { Confined::NoShim } else { Confined::Undeclared })
     };
-    Ok(Spawned { child, stdin, stdout, stderr, group })
+    Ok(Spawned { child, stdin, stdout, stderr, group, confined })
 }
 
 /// The shim's command line. Dropped, a shim is not killed: it ends the tool when its lease ends.
-fn through(shim: &Path, door: &Door, program: &Path, limits: ProcessLimits) -> Command {
-    let word = |limit: Option<u64>| limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
+fn through(shim: &Path, door: &Door, program: &Path, spec: &CommandSpec) -> std::io::Result<Command> {
+    let ProcessLimits { memory, files, processes } = spec.process;
     let mut command = Command::new(shim);
-    command.arg0("pintle").args([shim::MARKER, door.name(), &word(limits.memory), &word(limits.files)]);
-    command.arg(program);
-    command
+    command.arg0("pintle").args([shim::MARKER, door.name()]);
+    command.args(
+        [memory, files, processes].map(|limit| limit.map_or_else(|| "-".to_owned(), |it| it.to_string())),
+    );
+    let confine = spec.confine.as_ref().map(serde_json::to_string).transpose()?;
+    command.arg(confine.as_deref().unwrap_or("-")).arg(program);
+    Ok(command)
+}
+
+const fn confined(spec: &CommandSpec, version: u8) -> Confined {
+    match (&spec.confine, version) {
+        (None, _) => Confined::Undeclared,
+        (Some(_), 0) => Confined::Unsupported,
+        (Some(_), version) => Confined::By(version),
+    }
 }
 
 fn without_word(status: std::io::Result<ExitStatus>) -> std::io::Error {

@@ -71,6 +71,7 @@ impl Stage {
             shim: None,
             log: None,
             process: ProcessLimits::default(),
+            confine: None,
             limits: Limits::default(),
         }
     }

@@ -52,6 +52,20 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
         table.row([&*grant.plugin, &*grant.version, "waiting", "yes", ""]);
     }
     table.print(out)?;
+    for tool in node.versions.iter().flat_map(|one| &one.tools) {
+        let reason =
+            if tool.reason.is_empty() { String::new() } else { format!(" ({})", shown::line(&tool.reason)) };
+        let confined = if tool.confined.is_empty() {
+            String::new()
+        } else {
+            format!("; confined {}", shown::line(&tool.confined))
+        };
+        out.line(format_args!(
+            "  tool {}: {}{reason}{confined}",
+            shown::line(&tool.tool),
+            shown::line(&tool.state)
+        ))?;
+    }
     for problem in &node.problems {
         out.line(waits(format!("  {}", shown::line(problem))))?;
     }

@@ -69,6 +69,16 @@ const BAD: &[(Method, &str, &str, StatusCode, &str)] = &[
     (Method::GET, "/api/v1/audit?name=%00", "", StatusCode::BAD_REQUEST, "invalid"),
     (Method::DELETE, "/api/v1/tokens/%00", "", StatusCode::BAD_REQUEST, "invalid"),
     (Method::GET, "/api/v1/nodes/none", "", StatusCode::NOT_FOUND, "not_found"),
+    (Method::PUT, "/api/v1/edges/eu-1/policy", r#"{"strictly":true}"#, StatusCode::BAD_REQUEST, "invalid"),
+    (
+        Method::PUT,
+        "/api/v1/edges/eu-1/policy",
+        r#"{"forbidden_kinds":["perl"]}"#,
+        StatusCode::BAD_REQUEST,
+        "invalid",
+    ),
+    (Method::PUT, "/api/v1/edges/eu-1/policy", r#"{"tool_files":1}"#, StatusCode::BAD_REQUEST, "invalid"),
+    (Method::PUT, "/api/v1/edges/none/policy", r#"{"strict":true}"#, StatusCode::NOT_FOUND, "not_found"),
     (
         Method::PUT,
         "/api/v1/edges/eu-1/assignments/team",

@@ -367,6 +367,7 @@ fn what_is_refused_as_a_whole_is_not_sent_again_until_it_changes() {
     assert_eq!(stream.take(Input::Said(NodeSaid::Nack(refused))), ["refused plan"]);
     let same = stream.session.set.clone();
     assert!(stream.take(Input::Set(same)).is_empty());
+    assert_eq!(stream.ack(Part::Plan), ["acked plan 1.5"], "a node that has room now says so");
     let newer = set(&stream.signer, 6);
     assert_eq!(stream.take(Input::Set(newer)), ["plan 1.6 +1"]);
 }

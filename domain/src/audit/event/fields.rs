@@ -43,6 +43,13 @@ impl Event {
                 "versions": versions.iter().map(ToString::to_string).collect::<Vec<_>>(),
             }),
             Self::EdgeCreate { edge } => json!({ "edge": edge.as_str() }),
+            Self::EdgePolicySet { edge, changes } => {
+                let change = |(setting, (earlier, now)): (&&str, &(String, String))| {
+                    ((*setting).to_owned(), json!({ "earlier": earlier, "now": now }))
+                };
+                let changes: serde_json::Map<String, Value> = changes.iter().map(change).collect();
+                json!({ "edge": edge.as_str(), "changes": changes })
+            }
             Self::PluginVersionPush { version, content_digest, archive_sha256, archive_length, tools } => {
                 json!({
                     "plugin": version.plugin.as_str(),

@@ -196,6 +196,53 @@ fn a_part_that_cannot_be_made_durable_is_neither_applied_nor_acknowledged() {
 }
 
 #[test]
+fn a_part_that_could_not_be_made_durable_is_tried_again_by_itself_until_the_disk_takes_it() {
+    let mut talk = Talk::welcomed(Held::default(), &[]);
+    talk.disk = Err("no space left".to_owned());
+    talk.part(1, &plan("1.0.0"));
+    assert_eq!(talk.session.next_tick_ms(false), 5_000);
+    talk.tick(4_999, false);
+    assert_eq!(talk.sent.len(), 1);
+    talk.tick(5_000, false);
+    assert_eq!(&*talk.nack().code, "disk");
+    talk.disk = Ok(());
+    talk.tick(9_999, false);
+    assert!(talk.acks().is_empty());
+    talk.tick(10_000, false);
+    assert_eq!((talk.acks(), talk.applied.len()), (vec![(Part::Plan, 1)], 1));
+    talk.tick(20_000, false);
+    assert_eq!(talk.applied.len(), 1);
+}
+
+#[test]
+fn a_newer_part_takes_the_place_of_one_that_waits_for_the_disk() {
+    let mut talk = Talk::welcomed(Held::default(), &[]);
+    talk.disk = Err("no space left".to_owned());
+    talk.part(1, &plan("1.0.0"));
+    talk.disk = Ok(());
+    talk.part(2, &plan("2.0.0"));
+    talk.tick(60_000, false);
+    assert_eq!((talk.acks(), talk.applied.as_slice()), (vec![(Part::Plan, 2)], &[plan("2.0.0")][..]));
+}
+
+#[test]
+fn the_servers_time_is_taken_from_its_welcome_and_from_each_answer_to_a_heartbeat() {
+    let mut talk = Talk::new(Held::default());
+    let welcome = v1::Welcome { clock_ms: 7, fresh_ms: 9, ..v1::Welcome::default() };
+    let ack = v1::HeartbeatAck { clock_ms: 8, fresh_ms: 9, want_status: true };
+    for (message, clock) in [(Message::Welcome(welcome), 7), (Message::HeartbeatAck(ack), 8)] {
+        let orders = talk.session.message(v1::ServerMessage { message: Some(message) }, 0);
+        let heard = orders.iter().find_map(|order| match order {
+            Order::Heard { clock, fresh_ms } => Some((clock.as_millis(), *fresh_ms)),
+            _ => None,
+        });
+        assert_eq!(heard, Some((clock, 9)));
+    }
+    let silent = Message::HeartbeatAck(v1::HeartbeatAck::default());
+    assert!(talk.session.message(v1::ServerMessage { message: Some(silent) }, 0).is_empty());
+}
+
+#[test]
 fn nothing_moves_backwards_and_one_generation_has_one_content() {
     let mut talk = Talk::welcomed(Held::default(), &[]);
     talk.part(5, &plan("1.0.0"));
@@ -319,6 +366,20 @@ fn a_ping_is_answered_at_once_and_heartbeats_name_the_status_that_was_sent() {
     assert_eq!(talk.heartbeats(), 1);
     talk.tick(10_010, false);
     assert_eq!(talk.heartbeats(), 2);
+}
+
+#[test]
+fn three_heartbeats_fit_into_an_edges_freshness() {
+    let mut talk = Talk::welcomed(Held::default(), &[]);
+    talk.session.fresh_for(6_000);
+    assert_eq!(talk.session.next_tick_ms(false), 2_000);
+    talk.tick(2_000, false);
+    assert_eq!((talk.heartbeats(), talk.session.next_tick_ms(false)), (1, 4_000));
+    talk.session.fresh_for(1);
+    assert_eq!(talk.session.next_tick_ms(false), 2_500);
+    talk.session.fresh_for(u64::MAX);
+    talk.tick(2_500, false);
+    assert_eq!(talk.session.next_tick_ms(false), 12_500);
 }
 
 #[test]
