@@ -2,7 +2,7 @@
 
 use crate::{pintle, text};
 
-const VERBS: [&[&str]; 33] = [
+const VERBS: [&[&str]; 34] = [
     &["up"],
     &["demo"],
     &["server"],
