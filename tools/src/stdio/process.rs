@@ -24,6 +24,9 @@ const UNTIL_KILL: Duration = Duration::from_secs(3);
 /// From KILL to giving up on a shim, which may have been stopped or starved itself.
 const UNTIL_WITHOUT_SHIM: Duration = Duration::from_secs(5);
 
+/// For the word of a shim that has ended: it is in the socket, or never comes.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
 /// The process at the head of a tool's group; number and start time together name one for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
@@ -84,13 +87,19 @@ pub(super) async fn spawn(spec: &CommandSpec) -> Result<Spawned, StartError> {
         return Err(failed(std::io::Error::other("it has no pipes")));
     };
     let (group, confined) = if let Some(door) = door {
+        let begun = door.begun(number);
+        tokio::pin!(begun);
         let begun = tokio::select! {
-            begun = door.begun(number) => begun.map_err(failed)?,
-            status = child.wait() => return Err(failed(without_word(status))),
-            () = tokio::time::sleep(spec.limits.start) => {
-                return Err(failed(std::io::ErrorKind::TimedOut.into()));
-            }
-        };
+            biased;
+            begun = &mut begun => begun,
+            // A tool that ended at once takes its shim along, whose word is there all the same.
+            status = child.wait() => match tokio::time::timeout(LAST_WORD, &mut begun).await {
+                Ok(begun) => begun,
+                Err(_) => Err(without_word(status)),
+            },
+            () = tokio::time::sleep(spec.limits.start) => Err(std::io::ErrorKind::TimedOut.into()),
+        }
+        .map_err(failed)?;
         match begun {
             Begun::Started(number, version, lease) => {
                 (Group::new(number, Some(lease)), confined(spec, version))
