@@ -39,7 +39,8 @@ impl Fleet {
     fn share_with_replica(&self, data: &Path) -> Result<()> {
         let (first, own) = (self.data().join("server"), data.join("server"));
         std::fs::create_dir_all(&own).context("failed to make a replica's folder")?;
-        std::fs::copy(first.join("ca.key"), own.join("ca.key")).context("failed to copy the authority's key")?;
+        std::fs::copy(first.join("ca.key"), own.join("ca.key"))
+            .context("failed to copy the authority's key")?;
         Ok(())
     }
 
