@@ -70,7 +70,7 @@ async fn a_node_whose_disk_is_full_keeps_what_runs_says_so_and_installs_with_spa
     fleet.cli(&["assign", "greeter@2.0.0", "--edge", EDGE]).await.unwrap();
     eventually("the node to say why it does not install it", || async {
         let one = standing(&api, "node-1", "greeter@2.0.0").await?;
-        ensure!(one["reason"].as_str().is_some_and(|reason| reason.contains("space")), "{one}");
+        ensure!(one["reason"].as_str().is_some_and(|reason| reason.contains("are free")), "{one}");
         Ok(())
     })
     .await;
