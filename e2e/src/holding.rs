@@ -67,7 +67,7 @@ impl Holding {
         self.state.send_modify(|state| state.upstream = Some(upstream));
     }
 
-    /// Holds every download that begins from now on, or lets them all go.
+    /// Ends every download and holds those that begin from now on, or lets them all go.
     pub fn hold(&self, holds: bool) {
         self.state.send_modify(|state| state.holds = holds);
     }
@@ -99,6 +99,10 @@ async fn pass(mut client: TcpStream, mut states: watch::Receiver<State>, held: &
     let upstream = states.borrow().upstream.context("failed to find where the proxy leads to")?;
     let mut server = TcpStream::connect(upstream).await?;
     server.write_all(&greeting).await?;
-    tokio::io::copy_bidirectional(&mut client, &mut server).await?;
+    tokio::select! {
+        copied = tokio::io::copy_bidirectional(&mut client, &mut server) => { copied?; }
+        // A connection that is kept for the next download is no way around.
+        _ = states.wait_for(|state| is_download && state.holds) => {}
+    }
     Ok(())
 }

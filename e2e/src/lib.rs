@@ -6,6 +6,7 @@
 pub mod api;
 pub mod disk;
 pub mod fleet;
+pub mod holding;
 pub mod kernel;
 pub mod mcp;
 pub mod mutable;
