@@ -70,9 +70,7 @@ async fn a_tool_that_crashes_is_started_and_listed_again_before_it_is_called() {
     team.list(&[HELLO]).unwrap();
     fleet.install("greeter", "1.0.0", &json!({"team": {"command": team.command()}})).await.unwrap();
     fleet.callable("team.hello", json!({})).await;
-    let log = std::fs::read_to_string(fleet.folder().join("team.log.jsonl")).unwrap();
-    let first: serde_json::Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
-    let pid = rustix::process::Pid::from_raw(i32::try_from(first["pid"].as_i64().unwrap()).unwrap()).unwrap();
+    let pid = rustix::process::Pid::from_raw(team.running()[0].cast_signed()).unwrap();
     // It says something else after its restart: the node must list it before it calls it.
     team.tell(&json!({"entries": [HELLO.replace("hello.", "nothing.")], "silent": true})).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
@@ -100,10 +98,8 @@ async fn a_killed_node_takes_its_tools_along_with_daemons_that_ignore_term() {
     command.extend(team.command());
     fleet.install("greeter", "1.0.0", &json!({"team": {"command": command}})).await.unwrap();
     fleet.callable("team.hello", json!({})).await;
-    let log = std::fs::read_to_string(fleet.folder().join("team.log.jsonl")).unwrap();
-    let last: serde_json::Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
     let daemon: u64 = std::fs::read_to_string(daemon).unwrap().trim().parse().unwrap();
-    let pids = [last["pid"].as_u64().unwrap(), daemon];
+    let pids = [u64::from(team.running()[0]), daemon];
     let runs = |pid: &u64| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
