@@ -29,7 +29,8 @@ impl Random {
 
     /// A time up to `most`.
     pub fn up_to(&mut self, most: Duration) -> Duration {
-        most.mul_f64(self.below(1_000) as f64 / 1_000.0)
+        let share = u32::try_from(self.below(1_000)).unwrap_or_default();
+        most * share / 1_000
     }
 
     /// The elements in another order.

@@ -282,7 +282,7 @@ fn python(folder: &Path, script: &str) -> CommandSpec {
     std::fs::write(folder.join("script.py"), script).unwrap();
     let mut spec = spec(folder, &["python3", folder.join("script.py").to_str().unwrap()]);
     // Not one that a version switcher starts with variables of its own.
-    spec.path = "/usr/bin:/bin".to_owned();
+    "/usr/bin:/bin".clone_into(&mut spec.path);
     spec
 }
 
@@ -421,7 +421,7 @@ async fn a_tool_reaches_what_its_manifest_declares_and_nothing_else_where_the_ke
         agent,
     ];
     let mut spec = spec(&place("work"), &words.each_ref().map(|word| &**word));
-    spec.path = "/usr/bin:/bin".to_owned();
+    "/usr/bin:/bin".clone_into(&mut spec.path);
     spec.confine = Some(tools::Confinement {
         read: vec![place("plugin"), place("declared"), place("is-not-there")],
         write: vec![place("work")],

@@ -1,4 +1,4 @@
-//! Several servers on one PostgreSQL. Where there is none (`PINTLE_TEST_POSTGRES`), these tests say so.
+//! Several servers on one `PostgreSQL`. Where there is none (`PINTLE_TEST_POSTGRES`), these tests say so.
 
 use std::time::Duration;
 

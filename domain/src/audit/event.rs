@@ -184,8 +184,6 @@ impl Event {
             Self::FleetCreate { .. } | Self::StoreRewound { .. } | Self::AccessDenied { .. } => {
                 "fleet".to_owned()
             }
-            Self::OrphansFound { edge, .. } => format!("edge/{edge}"),
-            Self::OrphansDecided { plugin, .. } => format!("plugin/{plugin}"),
             Self::TokenCreate { token, .. } | Self::TokenRevoke { token, .. } => format!("token/{token}"),
             Self::JoinTokenCreate { token, .. } | Self::JoinTokenRevoke { token, .. } => {
                 format!("join_token/{token}")
@@ -195,6 +193,7 @@ impl Event {
             }
             Self::ListingFalse { node, .. } => format!("node/{node}"),
             Self::EdgeCreate { edge }
+            | Self::OrphansFound { edge, .. }
             | Self::EdgePolicySet { edge, .. }
             | Self::EdgeAssignmentSet { edge, .. }
             | Self::EdgeAssignmentUnset { edge, .. }
@@ -208,7 +207,9 @@ impl Event {
             Self::ToolsChanged { difference, .. } | Self::ToolsRestored { difference } => {
                 format!("plugin/{}", difference.version.plugin)
             }
-            Self::ToolsApprove { plugin, .. } | Self::ToolsReject { plugin, .. } => {
+            Self::ToolsApprove { plugin, .. }
+            | Self::ToolsReject { plugin, .. }
+            | Self::OrphansDecided { plugin, .. } => {
                 format!("plugin/{plugin}")
             }
         }

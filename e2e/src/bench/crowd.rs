@@ -186,7 +186,6 @@ async fn join_one(
         signing_request: CertificateParams::default().serialize_request(&key)?.der().to_vec(),
         node_name: format!("sim-{number}"),
         agent_version: "bench".to_owned(),
-        ..JoinRequest::default()
     };
     let answer = client.join(request).await?.into_inner();
     let chain = answer.certificates.into_iter().map(CertificateDer::from).collect();

@@ -62,7 +62,9 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<()> {
         listing.send(sim::listing(options.functions, round))?;
         let body = approval(&crowd).await?;
         rounds.push(approve(&mut crowd, &body, &generations).await?);
-        generations.iter_mut().for_each(|generation| *generation += 1);
+        for generation in &mut generations {
+            *generation += 1;
+        }
     }
     let bytes = rounds.iter().map(|round| round.bytes).max().unwrap_or_default();
     let mut rows = vec![row("pintle", &rounds, options.nodes)];

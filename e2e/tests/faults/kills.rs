@@ -2,6 +2,8 @@
 //!
 //! `PINTLE_KILLS` says how many (ten unless given), `PINTLE_SEED` repeats the order and the pauses of a run.
 
+#![expect(clippy::print_stderr, reason = "the seed and what was killed are for who repeats a run")]
+
 mod acknowledged;
 mod load;
 mod target;

@@ -39,7 +39,8 @@ async fn an_approval_that_a_restored_database_lost_is_noticed_listed_and_adopted
         let open = fleet.cli_output(&["plugin", "approve-tools", "greeter", "--json"]).await?;
         let open: Value = serde_json::from_slice(&open.stdout)?;
         let line = open["approve_with"].as_str().unwrap_or_default().to_owned();
-        if line.is_empty() { anyhow::bail!("{open}") } else { Ok(line) }
+        anyhow::ensure!(!line.is_empty(), "{open}");
+        Ok(line)
     })
     .await;
     // The line names the data folder too, as this test's own commands do.

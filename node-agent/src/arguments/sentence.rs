@@ -24,7 +24,7 @@ pub(super) fn fault(error: &ValidationError<'_>) -> Fault {
                 list(unexpected.iter().map(|name| cut(&format!("\"{name}\""))))
             )
         }
-        Kind::Enum { options } => match &*options {
+        Kind::Enum { options } => match options {
             Value::Array(options) => {
                 format!("one of {} is expected, not {found}", list(options.iter().map(quote)))
             }

@@ -177,7 +177,7 @@ impl Session {
                 heard.into_iter().chain(ack.want_status.then_some(Order::WantStatus)).collect()
             }
             Message::Ping(_) => vec![self.beat(now_ms)],
-            Message::WantHeld(want) => self.show_held(&want),
+            Message::WantHeld(want) => self.show_held(want),
         }
     }
 
@@ -289,7 +289,7 @@ impl Session {
     }
 
     /// What is held of a part, as it came. The control plane lost it, and may learn it from here.
-    fn show_held(&self, want: &v1::WantHeld) -> Vec<Order> {
+    fn show_held(&self, want: v1::WantHeld) -> Vec<Order> {
         let held = convert::part("WantHeld.part", want.part).ok().and_then(|part| self.held.parts.get(&part));
         // Nothing held is an answer too: somebody waits for it.
         let update = held.map(|held| held.as_update()).unwrap_or_default();

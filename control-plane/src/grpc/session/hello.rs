@@ -83,12 +83,11 @@ impl Session {
         for part in current {
             self.confirm(part);
         }
-        match self.held_before_the_epoch(&hello) {
-            Some(held) => self.salvage(held),
-            None => {
-                self.state = State::Open;
-                self.push(now);
-            }
+        if let Some(held) = self.held_before_the_epoch(&hello) {
+            self.salvage(held);
+        } else {
+            self.state = State::Open;
+            self.push(now);
         }
     }
 
