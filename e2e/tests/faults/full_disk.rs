@@ -95,3 +95,27 @@ async fn small_node() -> (Fleet, Mutable) {
     let team = install_greeter(&fleet).await;
     (fleet, team)
 }
+
+#[tokio::test]
+async fn what_a_node_cannot_make_durable_it_does_not_go_by_until_it_can() {
+    let (fleet, team) = small_node().await;
+    let api = fleet.api(0).unwrap();
+    let body = drift(&fleet, &team, 1).await;
+    fleet.disk().fill().unwrap();
+    approve(&api, &body).await.unwrap();
+    eventually("the node to say so", || async {
+        let log = fleet.node_log(0);
+        ensure!(log.contains("cannot be made durable"), "{log}");
+        Ok(())
+    })
+    .await;
+    let refused = fleet.mcp(0).call("team.hello", json!({})).await.unwrap();
+    assert_eq!(refused.refusal.as_deref(), Some("drifted"), "{refused:?}");
+    assert_eq!(fleet.mcp(0).call("team.bye", json!({})).await.unwrap().refusal, None);
+    let parts = api.get(&format!("/edges/{EDGE}/parts")).await.unwrap();
+    assert_eq!(parts["trust"]["waiting"], json!(["node-1"]), "{parts}");
+    fleet.disk().free().unwrap();
+    fleet.callable("team.hello", json!({})).await;
+    current(&api, 1).await;
+    team.observe(&[hello(0), hello(1), BYE.to_owned()].into()).unwrap();
+}
