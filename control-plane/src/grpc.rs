@@ -12,7 +12,7 @@ mod enroll;
 mod port;
 mod service;
 mod session;
-mod stream;
+pub(crate) mod stream;
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ pub struct Context {
     pub authority: Arc<Authority>,
     /// The wall clock, for what is recorded and signed.
     pub clock: fn() -> Timestamp,
-    /// When the server started: what milliseconds of its monotonic clock count from.
-    pub started: tokio::time::Instant,
+    /// Milliseconds of the monotonic clock, for what is decided.
+    pub monotonic: fn() -> u64,
     /// Every stream's task; waited for when the server stops.
     pub streams: TaskTracker,
 }
@@ -47,12 +47,13 @@ pub struct Context {
 impl Context {
     /// Milliseconds of the server's monotonic clock.
     fn monotonic_ms(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+        (self.monotonic)()
     }
 
     /// The point in time at which that clock shows `monotonic_ms`.
     fn at(&self, monotonic_ms: u64) -> tokio::time::Instant {
-        self.started + std::time::Duration::from_millis(monotonic_ms)
+        let until = monotonic_ms.saturating_sub(self.monotonic_ms());
+        tokio::time::Instant::now() + std::time::Duration::from_millis(until)
     }
 }
 

@@ -9,6 +9,7 @@ pub mod grpc;
 pub mod operation;
 pub mod pki;
 pub mod server;
+pub mod simulation;
 pub mod store;
 
 pub use server::{Config, Server};

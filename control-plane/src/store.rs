@@ -83,6 +83,7 @@ pub struct Store {
     pool: Pool,
     wake: Arc<watch::Sender<u64>>,
     written: Arc<AtomicU64>,
+    is_shared: bool,
     /// Ends the listening once the last clone is dropped.
     _end: Arc<DropGuard>,
 }
@@ -107,7 +108,8 @@ impl Store {
             let listening = listen(pool.clone(), Arc::clone(&wake));
             tokio::spawn(end.clone().run_until_cancelled_owned(listening));
         }
-        Ok(Self { pool, wake, written: Arc::default(), _end: Arc::new(end.drop_guard()) })
+        let is_shared = matches!(pool, Pool::Postgres(_));
+        Ok(Self { pool, wake, written: Arc::default(), is_shared, _end: Arc::new(end.drop_guard()) })
     }
 
     /// Begins a transaction that sees one state of everything.
@@ -146,9 +148,21 @@ impl Store {
         }
     }
 
+    /// Writes a copy of how it is now into a new file. `SQLite` only.
+    pub(crate) async fn copy_into(&self, file: &std::path::Path) -> Result<(), Error> {
+        let Pool::Sqlite { writer, .. } = &self.pool else { return Ok(()) };
+        let copied = sqlx::query("vacuum into $1").bind(file.display().to_string()).execute(writer).await;
+        copied.map(drop).map_err(|source| Error::of("copy", source))
+    }
+
     /// Whether other servers may write to it as well.
     pub(crate) const fn is_shared(&self) -> bool {
-        matches!(self.pool, Pool::Postgres(_))
+        self.is_shared
+    }
+
+    /// The same, for one that simulated servers share.
+    pub(crate) fn shared(self) -> Self {
+        Self { is_shared: true, ..self }
     }
 
     pub(crate) const fn pool(&self) -> &Pool {

@@ -16,7 +16,7 @@ use domain::guard::view::View;
 use tokio::sync::watch;
 
 pub use runtime::Runtime;
-pub(crate) use runtime::{Lists, RealTexts, Relist, Running};
+pub(crate) use runtime::{Clock, Lists, RealTexts, Relist, Running, SimulatedClock};
 
 /// The table of calls, rebuilt whenever something that it depends on changes.
 #[derive(Debug)]

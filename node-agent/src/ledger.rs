@@ -5,7 +5,7 @@
 //! A slot that is torn or cannot be read leaves the other. What is read here is *not* gone by until the
 //! control plane confirmed it in this boot (30-nodes, 2); the link decides that.
 
-mod slot;
+pub(crate) mod slot;
 #[cfg(test)]
 mod tests;
 
@@ -65,9 +65,12 @@ pub(crate) enum Error {
 #[derive(Debug)]
 pub(crate) struct Ledger {
     folder: PathBuf,
-    /// The slot to be written next, 0 or 1.
-    next: BTreeMap<Part, usize>,
+    turns: Turns,
 }
+
+/// The slot of each part to be written next, 0 or 1: never the one with the newest.
+#[derive(Debug, Default)]
+pub(crate) struct Turns(BTreeMap<Part, usize>);
 
 /// What was found when the ledger was opened.
 #[derive(Debug, Default)]
@@ -87,29 +90,12 @@ impl Ledger {
     pub(crate) fn open(folder: &Path, verify: &Verify) -> Result<(Self, Found), Error> {
         std::fs::create_dir_all(folder).map_err(|source| io("make the folder", folder, source))?;
         let mut found = Found::default();
-        let mut next = BTreeMap::new();
+        let mut turns = Turns::default();
         for part in Part::ALL {
             let slots = [0, 1].map(|index| slot::read(&path(folder, part, index), part, verify));
-            let mut newest: Option<(usize, HeldPart)> = None;
-            for (index, slot) in slots.into_iter().enumerate() {
-                match slot {
-                    Ok(Some(held)) => {
-                        let newer =
-                            newest.as_ref().is_none_or(|(_, other)| other.head.position < held.head.position);
-                        if newer {
-                            newest = Some((index, held));
-                        }
-                    }
-                    Ok(None) => {}
-                    Err(fault) => found.faults.push(fault),
-                }
-            }
-            next.insert(part, newest.as_ref().map_or(0, |(index, _)| 1 - index));
-            if let Some((_, held)) = newest {
-                found.parts.insert(part, held);
-            }
+            found.take(part, slots, &mut turns);
         }
-        Ok((Self { folder: folder.to_owned(), next }, found))
+        Ok((Self { folder: folder.to_owned(), turns }, found))
     }
 
     /// Makes a part durable, in place of the older of its two slots. Blocks until it is on the disk.
@@ -118,10 +104,51 @@ impl Ledger {
     /// The file system's; the newer slot is as it was.
     pub(crate) fn store(&mut self, held: &HeldPart) -> Result<(), Error> {
         let part = held.head.part;
-        let next = self.next.entry(part).or_insert(0);
-        slot::write(&path(&self.folder, part, *next), held)?;
-        *next = 1 - *next;
+        slot::write(&path(&self.folder, part, self.turns.next(part)), held)?;
+        self.turns.written(part);
         Ok(())
+    }
+}
+
+impl Turns {
+    /// The slot to write.
+    pub(crate) fn next(&self, part: Part) -> usize {
+        self.0.get(&part).copied().unwrap_or(0)
+    }
+
+    /// It was written, durably.
+    pub(crate) fn written(&mut self, part: Part) {
+        let next = self.next(part);
+        self.0.insert(part, 1 - next);
+    }
+}
+
+impl Found {
+    /// Takes the newer of a part's slots; the other is written next. What cannot be read is a fault.
+    pub(crate) fn take(
+        &mut self,
+        part: Part,
+        slots: [Result<Option<HeldPart>, Error>; 2],
+        turns: &mut Turns,
+    ) {
+        let mut newest: Option<(usize, HeldPart)> = None;
+        for (index, slot) in slots.into_iter().enumerate() {
+            match slot {
+                Ok(Some(held)) => {
+                    let newer =
+                        newest.as_ref().is_none_or(|(_, other)| other.head.position < held.head.position);
+                    if newer {
+                        newest = Some((index, held));
+                    }
+                }
+                Ok(None) => {}
+                Err(fault) => self.faults.push(fault),
+            }
+        }
+        if let Some((index, held)) = newest {
+            turns.0.insert(part, 1 - index);
+            self.parts.insert(part, held);
+        }
     }
 }
 

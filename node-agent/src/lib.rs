@@ -17,6 +17,7 @@ pub mod link;
 mod node;
 mod reconciler;
 mod reliance;
+pub mod simulation;
 mod spool;
 mod supervisor;
 

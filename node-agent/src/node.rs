@@ -157,7 +157,7 @@ impl Node {
         let set = Arc::new(set);
         let ledger_folder = config.data.join("ledger");
         let reliance = Arc::new(Reliance::open(&ledger_folder, Arc::clone(&set), Arc::clone(&supervisor)));
-        let reconciler = Reconciler::new(sets, Arc::clone(&supervisor), Arc::new(installer), installed);
+        let reconciler = Reconciler::new(sets, Arc::clone(&supervisor), installed);
         let parts = link::Parts {
             identity: Arc::clone(&identity),
             guard: Arc::clone(&guard),
@@ -172,7 +172,7 @@ impl Node {
         let link = Link::new(parts, boot(), ledger, found);
         let (stop_reconciler, stop_link) = (CancellationToken::new(), CancellationToken::new());
         let tasks = vec![
-            tokio::spawn(reconciler.run(stop_reconciler.clone())),
+            tokio::spawn(reconciler.run(Arc::new(installer), stop_reconciler.clone())),
             tokio::spawn(reliance.run(stop_link.clone())),
             tokio::spawn(link.run(stop_link.clone())),
         ];

@@ -14,7 +14,9 @@ use std::time::Duration;
 use domain::digest::Digest;
 use domain::guard::view::PluginState;
 use domain::id::{PluginName, PluginVersion, ToolId};
+use domain::plugin_set::PlannedVersion;
 use domain::reconcile::{Decision, Failure, Stage, Standing, Step, Wait, reconcile, retry_after_ms};
+use domain::time::Timestamp;
 use proto::convert::{Status, VersionState, VersionStatus};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -32,18 +34,37 @@ const OUTCOMES: usize = 256;
 pub(crate) struct Reconciler {
     set: watch::Receiver<Arc<PluginSet>>,
     sup: Arc<Supervisor>,
-    installer: Arc<Installer>,
     status: watch::Sender<Status>,
     local: Local,
     /// What the guard was told last, so that it is told what changed.
     told: BTreeMap<PluginName, Told>,
+    /// Steps that were begun and take a while.
+    errands: Vec<Errand>,
     outcomes: (mpsc::Sender<Outcome>, mpsc::Receiver<Outcome>),
     /// What the last sweep kept.
     swept: Option<Keep>,
 }
 
-/// How a slow step ended.
-enum Outcome {
+/// A step that takes a while, to be done aside.
+#[derive(Debug)]
+pub(crate) enum Errand {
+    /// Download, verify and place, unless it is cancelled; the try's number.
+    Install(Box<PlannedVersion>, u64, CancellationToken),
+    /// Keep a tool running.
+    Keep(Bundle, ToolId),
+    /// Stop a tool.
+    StopTool(PluginVersion, ToolId),
+    /// Stop all tools of a version.
+    Stop(PluginVersion),
+    /// Take a version's files away at once, so that an install of the same content that comes next does not
+    /// find them; deleting them may take its time.
+    Remove(PluginVersion, Digest),
+    /// Take away what is neither named nor there.
+    Sweep(Keep),
+}
+
+/// How an errand ended.
+pub(crate) enum Outcome {
     /// The version, its content, and which try it was.
     Installed(PluginVersion, Digest, u64, Result<Bundle, installer::Error>),
     Stopped(PluginVersion),
@@ -68,7 +89,6 @@ impl Reconciler {
     pub(crate) fn new(
         set: watch::Receiver<Arc<PluginSet>>,
         sup: Arc<Supervisor>,
-        installer: Arc<Installer>,
         installed: Vec<(Digest, Bundle)>,
     ) -> Self {
         let mut local = Local::default();
@@ -79,10 +99,10 @@ impl Reconciler {
         Self {
             set,
             sup,
-            installer,
             status: watch::Sender::new(Status::default()),
             local,
             told: BTreeMap::new(),
+            errands: Vec::new(),
             outcomes: mpsc::channel(OUTCOMES),
             swept: None,
         }
@@ -99,37 +119,98 @@ impl Reconciler {
     }
 
     /// Runs until it is told to stop.
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    pub(crate) async fn run(mut self, installer: Arc<Installer>, stop: CancellationToken) {
         let mut tools = self.sup.changed();
         loop {
             tools.borrow_and_update();
-            let set = Arc::clone(&self.set.borrow_and_update());
-            let mut wake = None;
-            if set.held {
-                let decision = self.reconcile(&set);
-                self.tell(&set, &decision);
-                wake = decision.wake;
-                if decision.steps.iter().any(is_instant) {
-                    continue;
-                }
-                self.sweep(&set);
+            self.set.borrow_and_update();
+            let wake = self.turn();
+            for errand in self.errands() {
+                self.run_errand(&installer, errand);
             }
             let delay = wake.map_or(Duration::MAX, |at| {
-                Duration::from_millis(u64::try_from(at.millis_since(crate::now())).unwrap_or_default())
+                Duration::from_millis(u64::try_from(at.millis_since(self.now())).unwrap_or_default())
             });
             tokio::select! {
                 () = stop.cancelled() => return,
                 changed = self.set.changed() => if changed.is_err() { return },
                 _ = tools.changed() => {}
-                Some(outcome) = self.outcomes.1.recv() => self.ended(outcome),
+                Some(outcome) = self.outcomes.1.recv() => self.ended(outcome, rand::random()),
                 () = sleep(delay) => {}
             }
         }
     }
 
+    /// Decides until nothing more can be done at once, and tells the guard and the control plane; says
+    /// when to decide again even if nothing changes. What takes a while is among [`Self::errands`].
+    pub(crate) fn turn(&mut self) -> Option<Timestamp> {
+        loop {
+            let set = Arc::clone(&self.set.borrow());
+            if !set.held {
+                return None;
+            }
+            let decision = self.reconcile(&set);
+            self.tell(&set, &decision);
+            if !decision.steps.iter().any(is_instant) {
+                self.sweep(&set);
+                return decision.wake;
+            }
+        }
+    }
+
+    /// Errands that were begun since it was asked last.
+    pub(crate) fn errands(&mut self) -> Vec<Errand> {
+        std::mem::take(&mut self.errands)
+    }
+
+    fn run_errand(&self, installer: &Arc<Installer>, errand: Errand) {
+        let (sup, outcomes) = (Arc::clone(&self.sup), self.outcomes.0.clone());
+        match errand {
+            Errand::Install(planned, number, cancel) => {
+                let installer = Arc::clone(installer);
+                tokio::spawn(async move {
+                    let result = installer.install(&planned, &cancel).await;
+                    let outcome = Outcome::Installed(planned.version, planned.content_digest, number, result);
+                    let _ = outcomes.send(outcome).await;
+                });
+            }
+            Errand::Keep(bundle, tool) => sup.start(&bundle, &tool),
+            Errand::StopTool(version, tool) => {
+                tokio::spawn(async move {
+                    sup.stop(&version, &tool).await;
+                    let _ = outcomes.send(Outcome::ToolStopped(version, tool)).await;
+                });
+            }
+            Errand::Stop(version) => {
+                tokio::spawn(async move {
+                    sup.stop_version(&version).await;
+                    let _ = outcomes.send(Outcome::Stopped(version)).await;
+                });
+            }
+            Errand::Remove(version, content) => {
+                let aside = installer.take_away(&version, content);
+                tokio::task::spawn_blocking(move || installer::delete(&aside));
+            }
+            Errand::Sweep(keep) => {
+                let installer = Arc::clone(installer);
+                tokio::task::spawn_blocking(move || installer.sweep(&keep));
+            }
+        }
+    }
+
+    /// Takes a version on the disk for one that is called already. Only a simulation that plants a bug
+    /// does that.
+    pub(crate) fn recall(&mut self, version: PluginVersion) {
+        self.local.called.insert(version.plugin.clone(), version);
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.sup.steady()
+    }
+
     fn reconcile(&mut self, set: &PluginSet) -> Decision {
         let observed = self.local.observed(|version| self.sup.observed(version));
-        let decision = reconcile(&set.desired(&RUNS), &observed, crate::now());
+        let decision = reconcile(&set.desired(&RUNS), &observed, self.now());
         for step in &decision.steps {
             tracing::debug!(step = ?step, "reconciling");
             self.perform(step);
@@ -142,28 +223,18 @@ impl Reconciler {
             Step::Install(planned) => {
                 let cancel = CancellationToken::new();
                 let number = self.local.installing(planned, cancel.clone());
-                let (installer, outcomes) = (Arc::clone(&self.installer), self.outcomes.0.clone());
-                let planned = planned.clone();
-                tokio::spawn(async move {
-                    let result = installer.install(&planned, &cancel).await;
-                    let outcome = Outcome::Installed(planned.version, planned.content_digest, number, result);
-                    let _ = outcomes.send(outcome).await;
-                });
+                self.errands.push(Errand::Install(planned.clone(), number, cancel));
             }
             Step::Cancel(version) => self.local.cancel(version),
             Step::StartTool(version, tool) => {
                 if let Some(bundle) = self.local.bundle(version) {
-                    self.sup.start(&bundle, tool);
+                    self.sup.keep(&(version.clone(), tool.clone()));
+                    self.errands.push(Errand::Keep(bundle, tool.clone()));
                 }
             }
             Step::StopTool(version, tool) => {
                 self.local.stopping_tool(version, tool);
-                let (sup, outcomes) = (Arc::clone(&self.sup), self.outcomes.0.clone());
-                let (version, tool) = (version.clone(), tool.clone());
-                tokio::spawn(async move {
-                    sup.stop(&version, &tool).await;
-                    let _ = outcomes.send(Outcome::ToolStopped(version, tool)).await;
-                });
+                self.errands.push(Errand::StopTool(version.clone(), tool.clone()));
             }
             Step::Serve(version) => {
                 self.local.called.insert(version.plugin.clone(), version.clone());
@@ -176,23 +247,19 @@ impl Reconciler {
             }
             Step::Stop(version) => {
                 self.local.stopping(version);
-                let (sup, outcomes) = (Arc::clone(&self.sup), self.outcomes.0.clone());
-                let version = version.clone();
-                tokio::spawn(async move {
-                    sup.stop_version(&version).await;
-                    let _ = outcomes.send(Outcome::Stopped(version)).await;
-                });
+                self.errands.push(Errand::Stop(version.clone()));
             }
             Step::Remove(version) => {
                 if let Some(content) = self.local.remove(version) {
                     self.sup.forget(version);
-                    self.remove_files(version, content);
+                    self.errands.push(Errand::Remove(version.clone(), content));
                 }
             }
         }
     }
 
-    fn ended(&mut self, outcome: Outcome) {
+    /// Takes how an errand ended; `random` spreads the next try.
+    pub(crate) fn ended(&mut self, outcome: Outcome, random: u32) {
         match outcome {
             Outcome::Stopped(version) => self.local.stopped(&version),
             Outcome::ToolStopped(version, tool) => self.local.tool_stopped(&version, &tool),
@@ -203,7 +270,7 @@ impl Reconciler {
                     self.local.installed(content, bundle);
                 } else if !self.local.versions.contains_key(&version) {
                     // It was given up while it was placed, and is not on its way again.
-                    self.remove_files(&version, content);
+                    self.errands.push(Errand::Remove(version, content));
                 }
             }
             Outcome::Installed(version, _, number, Err(error)) => {
@@ -211,22 +278,16 @@ impl Reconciler {
                     return;
                 }
                 let attempts = self.local.attempts(&version) + 1;
-                let delay = retry_after_ms(attempts, rand::random());
+                let delay = retry_after_ms(attempts, random);
                 let reason = crate::sentence(&error);
                 if matches!(error, installer::Error::PlanMismatch { .. }) {
                     self.sup.mismatch(&version.plugin, &reason);
                 }
                 tracing::warn!(plugin.version = %version, attempts, reason = %reason, "a version cannot be installed");
-                let next_try = crate::now().plus_millis(i64::try_from(delay).unwrap_or(i64::MAX));
+                let next_try = self.now().plus_millis(i64::try_from(delay).unwrap_or(i64::MAX));
                 self.local.failed(&version, Failure { reason: reason.into(), attempts, next_try });
             }
         }
-    }
-
-    /// At once, so that an install of the same content that comes next does not find them.
-    fn remove_files(&self, version: &PluginVersion, content: Digest) {
-        let aside = self.installer.take_away(version, content);
-        tokio::task::spawn_blocking(move || installer::delete(&aside));
     }
 
     /// Takes away what neither the set names nor the node has, whenever that is something else.
@@ -246,8 +307,7 @@ impl Reconciler {
         }
         if self.swept.as_ref() != Some(&keep) {
             self.swept = Some(keep.clone());
-            let installer = Arc::clone(&self.installer);
-            tokio::task::spawn_blocking(move || installer.sweep(&keep));
+            self.errands.push(Errand::Sweep(keep));
         }
     }
 
@@ -386,10 +446,7 @@ fn shown(told: &Told) -> Shown {
 
 /// Whether the step is done when it was named, so that the next decision may differ at once.
 const fn is_instant(step: &Step) -> bool {
-    matches!(
-        step,
-        Step::Serve(_) | Step::Silence(_) | Step::Remove(_) | Step::Cancel(_) | Step::StartTool(..)
-    )
+    matches!(step, Step::Serve(_) | Step::Silence(_) | Step::Cancel(_) | Step::StartTool(..))
 }
 
 async fn sleep(delay: Duration) {

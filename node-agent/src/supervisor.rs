@@ -7,8 +7,9 @@
 
 mod board;
 mod heard;
-mod judged;
+pub(crate) mod judged;
 mod keeper;
+pub(crate) mod minding;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use domain::guard::view::{PluginState, View};
 use domain::id::{PluginName, PluginVersion, ToolId};
 use domain::plugin_set::{Policy, Trust};
 use domain::reconcile;
+use domain::time::Timestamp;
 use proto::convert::ToolStatus;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -30,11 +32,12 @@ use tokio_util::sync::CancellationToken;
 use crate::guard::{Guard, Runtime};
 use crate::spool::{Spool, Texts};
 use board::{Board, OnBoard, OneTool};
+use minding::Minding;
 
 pub(crate) use board::RUNS;
 pub(crate) use spec::{Bundle, Settings};
 
-type Key = (PluginVersion, ToolId);
+pub(crate) type Key = (PluginVersion, ToolId);
 
 /// The tools of this node.
 pub(crate) struct Supervisor {
@@ -78,6 +81,16 @@ impl Supervisor {
         self.spool.put_mismatch((plugin.clone(), reason.into()));
     }
 
+    /// The wall's clock.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.runtime.wall()
+    }
+
+    /// What the reconciler goes by; see [`Runtime::steady`].
+    pub(crate) fn steady(&self) -> Timestamp {
+        self.runtime.steady()
+    }
+
     /// Told whenever a tool stands differently.
     pub(crate) fn changed(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
@@ -85,7 +98,7 @@ impl Supervisor {
 
     /// Takes an installed version; none of its tools is started.
     pub(crate) fn open(&self, bundle: &Bundle) {
-        let now = crate::now();
+        let now = self.runtime.wall();
         self.change(|board, _| {
             let tool =
                 |(id, kind, origin): (&ToolId, _, _)| (id.clone(), OneTool::new(id, kind, origin, now));
@@ -98,14 +111,10 @@ impl Supervisor {
     /// Keeps a tool running from now on.
     pub(crate) fn start(self: &Arc<Self>, bundle: &Bundle, tool: &ToolId) {
         let key = (bundle.version.clone(), tool.clone());
-        self.with_tool(&key, |tool| tool.on = true);
+        self.keep(&key);
         let stop = CancellationToken::new();
-        let keeping = keeper::Keeping {
-            sup: Arc::clone(self),
-            bundle: bundle.clone(),
-            key: key.clone(),
-            stop: stop.clone(),
-        };
+        let minding = Minding::new(Arc::clone(self), bundle.clone(), key.clone());
+        let keeping = keeper::Keeping { minding, stop: stop.clone() };
         let task = tokio::spawn(keeping.keep());
         if let Some(earlier) = self.keepers().insert(key, Keeper { stop, task }) {
             earlier.stop.cancel();
@@ -122,8 +131,19 @@ impl Supervisor {
                 tracing::error!(plugin.version = %version, tool.id = %tool, "the task of a tool broke");
             }
         }
-        self.with_tool(&key, |tool| {
-            let stopped = OneTool::new(&key.1, tool.kind, tool.origin.clone(), crate::now());
+        self.stopped(&key);
+    }
+
+    /// A tool is kept running from now on.
+    pub(crate) fn keep(&self, key: &Key) {
+        self.with_tool(key, |tool| tool.on = true);
+    }
+
+    /// A tool that was kept is down: it stands as one that was never started.
+    pub(crate) fn stopped(&self, key: &Key) {
+        let now = self.runtime.wall();
+        self.with_tool(key, |tool| {
+            let stopped = OneTool::new(&key.1, tool.kind, tool.origin.clone(), now);
             let instance = tool.instance + 1;
             *tool = OneTool { instance, ..stopped };
         });

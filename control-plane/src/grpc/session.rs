@@ -37,6 +37,11 @@ use watch::Watch;
 /// acknowledgement heals within it.
 pub(super) const HEARTBEAT_MS: u32 = 15_000;
 
+/// What a node says that cannot write, and when it is sent the part again: a disk that has room again is
+/// noticed within 30 s (30-nodes, L1).
+const DISK: &str = "disk";
+const DISK_AGAIN_MS: u64 = 10_000;
+
 /// The protocol that this server speaks.
 const PROTOCOL: u32 = 1;
 
@@ -173,6 +178,8 @@ struct Slot {
     sent: Option<Position>,
     /// Since when it is unacknowledged.
     outstanding: Option<(Position, Digest, u64)>,
+    /// When it is to be sent again, since the node could not make it durable.
+    again: Option<u64>,
 }
 
 /// One stream.
@@ -220,6 +227,9 @@ impl Session {
         if !matches!(self.state, State::Closed) {
             self.take(now, input);
             self.retry_reports(now);
+            if self.again().is_some_and(|again| again <= now) {
+                self.push(now);
+            }
             self.give_up_salvage(now);
             self.look_at_the_time(now);
         }
@@ -229,6 +239,7 @@ impl Session {
     /// When to call with [`Input::Tick`] if nothing else comes.
     pub(super) fn deadline(&self) -> u64 {
         let due = self.watch.deadline(self.waiting_since(), self.is_new());
+        let due = self.again().map_or(due, |again| again.min(due));
         let due = self.shown_by().map_or(due, |by| by.min(due));
         self.reports.next_retry().map_or(due, |retry| retry.min(due))
     }
@@ -274,7 +285,7 @@ impl Session {
             NodeSaid::Hello(_) => self.goodbye("refused", "a second Hello on one stream", 0),
             _ if self.is_new() => self.goodbye("refused", "the first message was no Hello", 0),
             NodeSaid::Ack(acked) => self.acked(now, acked),
-            NodeSaid::Nack(refused) => self.refused(refused),
+            NodeSaid::Nack(refused) => self.refused(now, refused),
             NodeSaid::Need(digests) => self.need(digests),
             NodeSaid::Report(report) => self.report(now, *report),
             NodeSaid::Listings(texts) if !texts.is_empty() => self.perform(Effect::StoreTexts(texts)),
@@ -323,13 +334,20 @@ impl Session {
         }
     }
 
-    /// What is refused is not sent again until it changes.
-    fn refused(&mut self, refused: Refused) {
+    /// What is refused is not sent again until it changes: a newer one that waits for it is sent at once.
+    /// But a disk that is full is not what was sent: that is tried again.
+    fn refused(&mut self, now: u64, refused: Refused) {
         let slot = self.slots.entry(refused.part).or_default();
-        if refused.resource.is_none() && slot.outstanding.is_some_and(|(at, ..)| at == refused.position) {
+        let is_whole =
+            refused.resource.is_none() && slot.outstanding.is_some_and(|(at, ..)| at == refused.position);
+        if is_whole {
             slot.outstanding = None;
+            slot.again = (&*refused.code == DISK).then_some(now + DISK_AGAIN_MS);
         }
         self.out.push_back(Output::Refused(refused));
+        if is_whole {
+            self.push(now);
+        }
     }
 
     fn note_status(&mut self, status: Status) {
@@ -348,12 +366,20 @@ impl Session {
         for part in Part::ALL {
             let Some(built) = self.set.get(part) else { continue };
             let slot = self.slots.entry(part).or_default();
-            if slot.outstanding.is_none() && slot.sent.is_none_or(|sent| sent < built.position) {
-                self.out.push_back(Output::Send(built.message(slot.sent)));
+            let is_new = slot.sent.is_none_or(|sent| sent < built.position);
+            let is_again = slot.again.is_some_and(|again| again <= now);
+            if slot.outstanding.is_none() && (is_new || is_again) {
+                // What was refused is not held, so nothing is left out as known.
+                let known = if slot.again.take().is_some() { None } else { slot.sent };
+                self.out.push_back(Output::Send(built.message(known)));
                 slot.sent = Some(built.position);
                 slot.outstanding = Some((built.position, built.digest, now));
             }
         }
+    }
+
+    fn again(&self) -> Option<u64> {
+        self.slots.values().filter_map(|slot| slot.again).min()
     }
 
     fn waiting_since(&self) -> Option<u64> {

@@ -2,6 +2,7 @@
 //! does the work, sends what comes out.
 
 mod salvage;
+pub(crate) mod simulated;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
@@ -66,25 +67,7 @@ pub(super) async fn run(
     inbound: Streaming<NodeMessage>,
     out: mpsc::Sender<Bytes>,
 ) {
-    let identity = Identity {
-        fleet: Arc::clone(context.authority.fleet()),
-        edge: registration.edge.name.clone(),
-        node: registration.record.id.clone(),
-        authority: context.authority.certificate().as_ref().into(),
-    };
-    let session = Session::new(identity, Set::default(), context.monotonic_ms());
-    let mut stream = Stream {
-        context,
-        registration,
-        session,
-        asked: Arc::default(),
-        unsent: VecDeque::new(),
-        unsent_bytes: 0,
-        work: VecDeque::new(),
-        running: None,
-        is_closing: false,
-    };
-    stream.read_set();
+    let mut stream = Stream::new(context, registration);
     stream.serve(inbound, &out).await;
     stream.send_last(&out).await;
 }
@@ -103,6 +86,29 @@ struct Stream {
 }
 
 impl Stream {
+    fn new(context: Arc<Context>, registration: Registration) -> Self {
+        let identity = Identity {
+            fleet: Arc::clone(context.authority.fleet()),
+            edge: registration.edge.name.clone(),
+            node: registration.record.id.clone(),
+            authority: context.authority.certificate().as_ref().into(),
+        };
+        let session = Session::new(identity, Set::default(), context.monotonic_ms());
+        let mut stream = Self {
+            context,
+            registration,
+            session,
+            asked: Arc::default(),
+            unsent: VecDeque::new(),
+            unsent_bytes: 0,
+            work: VecDeque::new(),
+            running: None,
+            is_closing: false,
+        };
+        stream.read_set();
+        stream
+    }
+
     async fn serve(&mut self, mut inbound: Streaming<NodeMessage>, out: &mpsc::Sender<Bytes>) {
         while !self.is_closing {
             let due = self.context.at(self.session.deadline());

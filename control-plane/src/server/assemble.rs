@@ -58,7 +58,7 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
         fleet: fleet.clone(),
         authority: Arc::clone(&authority),
         clock: now,
-        started: tokio::time::Instant::now(),
+        monotonic,
         streams: streams.clone(),
     });
     let people_routes = api::router(AppState {
@@ -192,6 +192,13 @@ async fn renew(key: Arc<ServerKey>, authority: Arc<Authority>, stop: Cancellatio
             tracing::error!(error = %Chain(&error), "the node port's certificate could not be renewed");
         }
     }
+}
+
+/// The monotonic clock, in milliseconds since it was first asked.
+fn monotonic() -> u64 {
+    static STARTED: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    let elapsed = STARTED.get_or_init(std::time::Instant::now).elapsed();
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The wall clock; everything that is recorded or signed has its time from here.

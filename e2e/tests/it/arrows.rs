@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("proto", &["domain"]),
     ("control-plane", &["domain", "plugin", "proto"]),
     ("node-agent", &["domain", "plugin", "tools", "proto"]),
+    ("simulation", &["domain", "proto", "control-plane", "node-agent"]),
     ("cli", &["domain", "plugin", "tools", "proto", "control-plane", "node-agent"]),
     ("e2e", &["domain", "plugin", "tools", "proto", "control-plane", "node-agent", "cli"]),
 ];

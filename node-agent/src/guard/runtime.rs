@@ -4,19 +4,43 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use domain::id::{FunctionId, PluginVersion, ToolId};
 use domain::listing::RealText;
+use domain::time::Timestamp;
 use tokio::sync::watch;
 use tools::Tool;
 
-/// The running tools of a node and its monotonic clock.
-#[derive(Debug)]
+/// The running tools of a node and its clocks.
+#[derive(Debug, Default)]
 pub struct Runtime {
-    started: Instant,
+    clock: Clock,
     tools: ArcSwap<HashMap<(PluginVersion, ToolId), Running>>,
+}
+
+/// The clocks that a node goes by: a monotonic one for what it decides, the wall's for people.
+#[derive(Debug)]
+pub(crate) enum Clock {
+    /// The machine's; milliseconds count from here.
+    Machine(Instant),
+    /// Set by a simulation.
+    Simulated(Arc<SimulatedClock>),
+}
+
+/// Both clocks of a simulated node.
+#[derive(Debug, Default)]
+pub(crate) struct SimulatedClock {
+    pub(crate) monotonic_ms: AtomicU64,
+    pub(crate) wall_ms: AtomicI64,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::Machine(Instant::now())
+    }
 }
 
 /// One running tool.
@@ -71,13 +95,12 @@ impl Relist {
     }
 }
 
-impl Default for Runtime {
-    fn default() -> Self {
-        Self { started: Instant::now(), tools: ArcSwap::default() }
-    }
-}
-
 impl Runtime {
+    /// Without tools, on these clocks.
+    pub(crate) fn on(clock: Clock) -> Self {
+        Self { clock, tools: ArcSwap::default() }
+    }
+
     /// The running tool of that version, if it is up.
     pub fn tool(&self, version: &PluginVersion, tool: &ToolId) -> Option<Arc<Tool>> {
         self.running(version, tool).map(|running| running.tool)
@@ -104,7 +127,24 @@ impl Runtime {
 
     /// Milliseconds since the node agent started: the clock of [`domain::guard::Table::permit`].
     pub fn now_ms(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+        match &self.clock {
+            Clock::Machine(started) => u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            Clock::Simulated(clock) => clock.monotonic_ms.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The monotonic clock as a point in time that only others of this run can be compared with: what is
+    /// due later is due then, wherever the wall's clock is set.
+    pub(crate) fn steady(&self) -> Timestamp {
+        Timestamp::from_millis(i64::try_from(self.now_ms()).unwrap_or(i64::MAX))
+    }
+
+    /// The wall's clock, for people.
+    pub(crate) fn wall(&self) -> Timestamp {
+        match &self.clock {
+            Clock::Machine(_) => crate::now(),
+            Clock::Simulated(clock) => Timestamp::from_millis(clock.wall_ms.load(Ordering::Relaxed)),
+        }
     }
 
     pub(crate) fn insert(&self, version: &PluginVersion, tool: &ToolId, running: &Running) {

@@ -41,9 +41,7 @@ pub(super) fn read(path: &Path, part: Part, verify: &Verify) -> Result<Option<He
 
 /// Writes a slot.
 pub(super) fn write(path: &Path, held: &HeldPart) -> Result<(), Error> {
-    let body = encode(held);
-    let head = format!("{FORM}{}\n", Digest::of(&body));
-    write_whole(path, &[head.as_bytes(), &body])
+    write_whole(path, &[&encode(held)])
 }
 
 /// Writes a file so that at every moment either the old or the new one is whole, on the disk. Blocks.
@@ -66,7 +64,8 @@ pub(crate) fn write_whole(path: &Path, pieces: &[&[u8]]) -> Result<(), Error> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(|source| io("sync", folder, source))
 }
 
-fn encode(held: &HeldPart) -> Vec<u8> {
+/// What a slot's file has in it.
+pub(crate) fn encode(held: &HeldPart) -> Vec<u8> {
     let resources = held.content.bodies.values().cloned();
     let texts = held.texts.values().map(|text| Bytes::copy_from_slice(text.as_bytes()));
     let update = v1::PartUpdate {
@@ -74,10 +73,17 @@ fn encode(held: &HeldPart) -> Vec<u8> {
         manifest: convert::manifest_entries(&held.content.manifest),
         bodies: resources.chain(texts).collect(),
     };
-    update.encode_to_vec()
+    let body = update.encode_to_vec();
+    let mut bytes = format!("{FORM}{}\n", Digest::of(&body)).into_bytes();
+    bytes.extend_from_slice(&body);
+    bytes
 }
 
-fn decode(bytes: &[u8], part: Part, verify: &Verify) -> Result<HeldPart, String> {
+/// Reads it back.
+///
+/// # Errors
+/// What is wrong with it, for people.
+pub(crate) fn decode(bytes: &[u8], part: Part, verify: &Verify) -> Result<HeldPart, String> {
     let line_end = bytes.iter().position(|byte| *byte == b'\n').ok_or("it ends in its first line")?;
     let (line, body) = bytes.split_at(line_end);
     let body = body.get(1..).unwrap_or_default();

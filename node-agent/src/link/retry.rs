@@ -15,27 +15,27 @@ const TAKEN_PER_S: u64 = 2_000;
 
 /// Failures since the last session that was opened, and how large the fleet is.
 #[derive(Debug, Default)]
-pub(super) struct Retry {
+pub(crate) struct Retry {
     failures: u32,
     fleet_size: u32,
 }
 
 impl Retry {
     /// A session was answered with Welcome.
-    pub(super) fn opened(&mut self, fleet_size: u32) {
+    pub(crate) fn opened(&mut self, fleet_size: u32) {
         self.failures = 0;
         self.fleet_size = fleet_size;
     }
 
     /// No connection, or it was refused.
-    pub(super) fn after_failure(&mut self, random: u32) -> u64 {
+    pub(crate) fn after_failure(&mut self, random: u32) -> u64 {
         self.failures = self.failures.saturating_add(1);
         jittered_ms(FIRST_MS, MOST_MS, self.failures, random)
     }
 
     /// The stream ended: spread over the time in which the whole fleet can come back. Never at once,
     /// so that a server that ends every stream is not asked without pause.
-    pub(super) fn after_stream(&mut self, random: u32) -> u64 {
+    pub(crate) fn after_stream(&mut self, random: u32) -> u64 {
         if self.failures > 0 {
             return self.after_failure(random);
         }
@@ -45,7 +45,7 @@ impl Retry {
     }
 
     /// The session was closed: by the server's word, or since it fell silent.
-    pub(super) fn after_close(&mut self, closed: &Closed, random: u32) -> u64 {
+    pub(crate) fn after_close(&mut self, closed: &Closed, random: u32) -> u64 {
         match closed {
             Closed::Goodbye { reconnect_after_ms, .. } if *reconnect_after_ms > 0 => {
                 self.failures = 0;

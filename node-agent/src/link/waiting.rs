@@ -5,7 +5,7 @@ use domain::refusal::Code;
 
 /// Whether something is refused that the control plane can change by itself or after a person approved
 /// it: then a dead link costs more than a message.
-pub(super) fn waits_for_a_person(table: &Table) -> bool {
+pub(crate) fn waits_for_a_person(table: &Table) -> bool {
     let approvable = |code| {
         matches!(
             code,

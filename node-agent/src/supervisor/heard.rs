@@ -10,8 +10,8 @@ use super::{Key, Supervisor};
 
 impl Supervisor {
     /// A start begins; returns its number. It is listed before anything of it is called.
-    pub(super) fn starting(&self, key: &Key) -> u64 {
-        let now = crate::now();
+    pub(crate) fn starting(&self, key: &Key) -> u64 {
+        let now = self.runtime.wall();
         let started = self.with_tool(key, |tool| {
             tool.instance += 1;
             tool.notices = 0;
@@ -27,7 +27,7 @@ impl Supervisor {
     }
 
     /// It is up and will be listed.
-    pub(super) fn up(&self, key: &Key, confined: Option<tools::Confined>) {
+    pub(crate) fn up(&self, key: &Key, confined: Option<tools::Confined>) {
         self.with_tool(key, |tool| {
             tool.run = RunState::Running;
             tool.confined = confined.map_or_else(|| "".into(), |confined| confined.to_string().into());
@@ -35,17 +35,17 @@ impl Supervisor {
     }
 
     /// It is about to be stopped by us: no further call begins.
-    pub(super) fn pause(&self, key: &Key) {
+    pub(crate) fn pause(&self, key: &Key) {
         let run = RunState::NotRunning {
-            since: crate::now(),
+            since: self.runtime.wall(),
             reason: "it is being stopped or started again".into(),
         };
         self.with_tool(key, |tool| tool.run = run);
     }
 
     /// It does not start, or ended. An earlier start of it is passed over.
-    pub(super) fn down(&self, key: &Key, instance: u64, run: RunState, reason: &str) {
-        let now = crate::now();
+    pub(crate) fn down(&self, key: &Key, instance: u64, run: RunState, reason: &str) {
+        let now = self.runtime.wall();
         self.with_tool(key, |tool| {
             if tool.instance != instance {
                 return;
@@ -62,8 +62,8 @@ impl Supervisor {
 
     /// It said that its list changed, or may have: nothing of it is called until a list that is asked
     /// for after this has ended.
-    pub(super) fn notice(&self, key: &Key, instance: u64) {
-        let now = crate::now();
+    pub(crate) fn notice(&self, key: &Key, instance: u64) {
+        let now = self.runtime.wall();
         let mut counted = false;
         self.guard.update(|view| {
             let mut board = self.board();
@@ -98,7 +98,7 @@ impl Supervisor {
     /// A list that was asked for at `asked_at_ms`, after `notices`, has ended.
     pub(super) fn listed(&self, key: &Key, instance: u64, asked: (u64, u64), judged: Judged) {
         let (asked_at_ms, notices) = asked;
-        let now = crate::now();
+        let now = self.runtime.wall();
         self.with_version(&key.0, |on_board, trust, spool| {
             let Some(tool) = on_board.tools.get_mut(&key.1).filter(|tool| tool.instance == instance) else {
                 return;
@@ -120,7 +120,7 @@ impl Supervisor {
 
     /// A list could not be had at all. `run`: what else that means, such as a redirect.
     pub(super) fn not_listed(&self, key: &Key, instance: u64, reason: &str, run: Option<RunState>) {
-        let now = crate::now();
+        let now = self.runtime.wall();
         self.with_tool(key, |tool| {
             if tool.instance != instance {
                 return;
@@ -139,7 +139,7 @@ impl Supervisor {
         let tool = board.versions.get(&key.0).and_then(|on_board| on_board.tools.get(&key.1));
         match tool.map(|tool| &tool.run) {
             Some(RunState::NotRunning { since, .. } | RunState::Unreachable { since, .. }) => *since,
-            _ => crate::now(),
+            _ => self.runtime.wall(),
         }
     }
 }

@@ -372,6 +372,37 @@ fn what_is_refused_as_a_whole_is_not_sent_again_until_it_changes() {
     assert_eq!(stream.take(Input::Set(newer)), ["plan 1.6 +1"]);
 }
 
+fn refused(position: Position, code: &str) -> Input {
+    let reason = "r".into();
+    let refused = Refused { part: Part::Plan, position, resource: None, code: code.into(), reason };
+    Input::Said(NodeSaid::Nack(refused))
+}
+
+#[test]
+fn a_newer_part_that_waits_for_a_refused_one_is_sent_at_once() {
+    let mut stream = stream();
+    stream.open(Vec::new());
+    let newer = set(&stream.signer, 6);
+    assert!(stream.take(Input::Set(newer)).is_empty(), "one is outstanding");
+    assert_eq!(stream.take(refused(at(5), "bodies")), ["refused plan", "plan 1.6 +1"]);
+}
+
+/// L1 of 30-nodes: a disk that has room again.
+#[test]
+fn what_a_full_disk_refused_is_sent_again_whole_after_ten_seconds() {
+    let mut stream = Stream::current();
+    let newer = set(&stream.signer, 6);
+    assert_eq!(stream.take(Input::Set(newer)).len(), 1);
+    assert_eq!(stream.take(refused(at(6), "disk")), ["refused plan"]);
+    assert_eq!(stream.session.deadline(), stream.now + 10_000);
+    assert!(stream.after(9_999, Input::Tick).is_empty());
+    assert_eq!(stream.after(1, Input::Tick), ["plan 1.6 +1"]);
+    assert_eq!(stream.take(refused(at(6), "disk")), ["refused plan"]);
+    let latest = set(&stream.signer, 7);
+    assert_eq!(stream.take(Input::Set(latest)), ["plan 1.7 +1"], "a newer one does not wait");
+    assert!(stream.session.again().is_none());
+}
+
 /// A half-open link costs at most 8 s.
 #[test]
 fn a_push_that_stays_unacknowledged_is_asked_after_and_then_ends_the_stream() {
