@@ -31,6 +31,8 @@ pub(crate) type Mismatch = (PluginName, Arc<str>);
 struct Inner {
     /// The sequence given last; rises within one boot.
     sequence: u64,
+    /// The newest epoch of the control plane's database that was heard of.
+    epoch: u64,
     entries: BTreeMap<Key, Entry>,
     /// One per plugin, until it was sent; found again at each try to install.
     mismatches: BTreeMap<PluginName, Arc<str>>,
@@ -103,6 +105,20 @@ impl Spool {
         }
     }
 
+    /// The control plane's database is of this epoch. A new one was restored from an older copy and may have
+    /// lost what it acknowledged: everything waits again. Whether it is new.
+    pub(crate) fn of_epoch(&self, epoch: u64) -> bool {
+        let mut inner = self.lock();
+        if epoch <= inner.epoch {
+            return false;
+        }
+        inner.epoch = epoch;
+        for entry in inner.entries.values_mut() {
+            entry.acknowledged = false;
+        }
+        true
+    }
+
     /// The texts that some report of now has, of those asked for.
     pub(crate) fn texts(&self, hashes: &[ListingHash]) -> Vec<Arc<str>> {
         let inner = self.lock();
@@ -140,6 +156,19 @@ mod tests {
 
     fn waiting(spool: &Spool) -> Vec<(String, u64)> {
         spool.waiting(0).iter().map(|report| (report.tool.to_string(), report.sequence)).collect()
+    }
+
+    #[test]
+    fn what_a_database_of_an_older_epoch_acknowledged_waits_again() {
+        let spool = Spool::default();
+        spool.of_epoch(1);
+        spool.put(report("a", true), Texts::new());
+        spool.acknowledge(1);
+        assert!(!spool.of_epoch(1) && waiting(&spool).is_empty(), "the same database");
+        assert!(spool.of_epoch(2));
+        assert_eq!(waiting(&spool), [("a".to_owned(), 1)]);
+        spool.acknowledge(1);
+        assert!(!spool.of_epoch(1) && waiting(&spool).is_empty(), "an older one says nothing");
     }
 
     #[test]

@@ -153,11 +153,16 @@ impl Desk {
                 Order::Store(storing) => return Some(Pause::Store(storing)),
                 Order::Apply(part, content) => {
                     self.apply(&part, *content);
+                    if self.spool.of_epoch(part.head.position.epoch) && talk.opened {
+                        talk.reported = 0;
+                        self.report(talk);
+                    }
                     talk.session.fresh_for(self.set.borrow().policy.fresh_for_ms);
                 }
                 Order::Confirmed => self.confirm(&talk.session.held),
-                Order::Opened { fleet_size } => {
+                Order::Opened { fleet_size, epoch } => {
                     (talk.opened, talk.fleet_size) = (true, fleet_size);
+                    self.spool.of_epoch(epoch);
                     self.report(talk);
                     if talk.session.status() != Some(self.status.borrow().digest()) {
                         self.send_status(talk);

@@ -61,6 +61,8 @@ pub(crate) enum Order {
     Opened {
         /// Nodes in the fleet.
         fleet_size: u32,
+        /// The epoch of the server's database.
+        epoch: u64,
     },
     /// The server said its time, and how long that counts as fresh.
     Heard {
@@ -273,7 +275,7 @@ impl Session {
             self.heartbeat_ms = u64::from(welcome.heartbeat_ms);
         }
         self.beat_due_ms = now_ms + self.beat_ms();
-        let mut orders = vec![Order::Opened { fleet_size: welcome.fleet_size }];
+        let mut orders = vec![Order::Opened { fleet_size: welcome.fleet_size, epoch: welcome.epoch }];
         orders.extend(heard(welcome.clock_ms, welcome.fresh_ms));
         for number in &welcome.current {
             match convert::part("Welcome.current", *number) {

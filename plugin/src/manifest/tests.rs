@@ -320,7 +320,9 @@ fn the_manifest_of_the_design_is_read_as_it_is_meant() {
 
 #[test]
 fn what_a_tool_may_take_is_read_with_its_units() {
-    let text = tool("team") + "limits: { team: { memory: 512MiB, processes: 3 } }\n";
+    let text = "name: greeter\nversion: 1.0.0\n".to_owned()
+        + &tool("team")
+        + "limits: { team: { memory: 512MiB, processes: 3 } }\n";
     let limits = Manifest::read(&text).unwrap().limits["team"];
     assert_eq!(limits, ToolLimits { memory: Some(512 << 20), files: None, processes: Some(3) });
 }

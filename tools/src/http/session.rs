@@ -54,8 +54,9 @@ impl Sessions {
         }
         let mut session = super::open::handshake(core).await?;
         session.generation = lost.generation + 1;
-        self.present.store(Arc::new(session));
+        // Heard before the session can be used: what it shows is listed before anything of it is called.
         core.emit(ToolEvent::Reconnected);
+        self.present.store(Arc::new(session));
         Ok(())
     }
 
