@@ -94,15 +94,18 @@ impl Store {
     /// # Errors
     /// [`Error`] says whether the address, the database or its tables are at fault.
     pub async fn open(url: &str) -> Result<Self, Error> {
-        let (pool, file) = match url.split_once(':') {
+        let (pool, _locked) = match url.split_once(':') {
             Some(("sqlite", path)) => {
                 let path = path.strip_prefix("//").unwrap_or(path);
-                (open_sqlite(path).await?, Some(path))
+                create_file(path).await?;
+                // From before the first connection: making a new database keep a log waits for nobody.
+                let locked = migrate::lock(format!("{path}-migrate")).await?;
+                (open_sqlite(path).await?, Some(locked))
             }
             Some(("postgres" | "postgresql", _)) => (open_postgres(url).await?, None),
             _ => return Err(Error::Address { url: without_password(url) }),
         };
-        migrate::migrate(&pool, file).await?;
+        migrate::migrate(&pool).await?;
         let (wake, end) = (Arc::new(watch::Sender::new(0)), CancellationToken::new());
         if let Pool::Postgres(pool) = &pool {
             let listening = listen(pool.clone(), Arc::clone(&wake));
@@ -218,7 +221,6 @@ async fn hear(pool: &PgPool, wake: &watch::Sender<u64>) -> Result<std::convert::
 
 async fn open_sqlite(path: &str) -> Result<Pool, Error> {
     let open = |source| Error::Open { place: path.to_owned(), source };
-    create_file(path).await?;
     let options = SqliteConnectOptions::new()
         .filename(path)
         .journal_mode(SqliteJournalMode::Wal)

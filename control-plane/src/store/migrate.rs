@@ -35,12 +35,8 @@ const STEPS: &[(i64, &str, &str, &str)] = &[
     ),
 ];
 
-/// Brings the tables to this version's form. `beside` is a path that the lock's file is named after.
-pub(crate) async fn migrate(pool: &Pool, beside: Option<&str>) -> Result<(), Error> {
-    let _locked = match beside {
-        Some(path) => Some(lock(format!("{path}-migrate")).await?),
-        None => None,
-    };
+/// Brings the tables to this version's form. Of `SQLite`, the caller holds the [`lock`].
+pub(crate) async fn migrate(pool: &Pool) -> Result<(), Error> {
     let steps = STEPS.iter().map(|(number, name, sqlite, postgres)| {
         let sql = if matches!(pool, Pool::Sqlite { .. }) { *sqlite } else { *postgres };
         Migration::new(*number, Cow::Borrowed(*name), MigrationType::Simple, sql.into_sql_str(), false)
@@ -54,7 +50,7 @@ pub(crate) async fn migrate(pool: &Pool, beside: Option<&str>) -> Result<(), Err
 }
 
 /// Waits for the lock, which ends when the file is closed.
-async fn lock(path: String) -> Result<File, Error> {
+pub(super) async fn lock(path: String) -> Result<File, Error> {
     let locked = tokio::task::spawn_blocking({
         let path = path.clone();
         move || {
