@@ -130,16 +130,18 @@ async fn start_mcp_proxy(
     let config = scratch.join("mcp-proxy.toml");
     let text = format!(
         "[proxy]\nname = \"bench\"\nseparator = \"/\"\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {}\n\
-         [[backends]]\nname = \"echo\"\ntransport = \"stdio\"\ncommand = \"{bench}\"\nargs = [\"echo-server\"]\n",
+         [[backends]]\nname = \"echo\"\ntransport = \"stdio\"\ncommand = \"{bench}\"\nargs = [\"echo-server\"]\n\
+         [observability]\nlog_level = \"error\"\n",
         address.port()
     );
     std::fs::write(&config, text)?;
     let child = Command::new(program)
         .arg("--config")
         .arg(&config)
-        .env("RUST_LOG", "error")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
+        // What it logs is nothing of the figures.
+        .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()
         .with_context(|| format!("failed to start {}", program.display()))?;
