@@ -4,6 +4,8 @@
 
 #![expect(clippy::struct_field_names, reason = "the API names the members")]
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -352,6 +354,107 @@ pub(crate) struct Node {
     /// What it tries beside the installed version.
     #[serde(default)]
     pub grants: Vec<Assignment>,
+    /// As its join token said.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// `active`, `quarantined`, `evicted` or `banned`.
+    #[serde(default)]
+    pub standing: Option<String>,
+    /// Why it stands so.
+    #[serde(default)]
+    pub standing_reason: Option<String>,
+    /// Who said so.
+    #[serde(default)]
+    pub standing_by: Option<String>,
+    /// Its sessions, while it has copies.
+    #[serde(default)]
+    pub sessions: Vec<Session>,
+    /// The certificate that it got last.
+    #[serde(default)]
+    pub certificate: Option<Certificate>,
+}
+
+impl Node {
+    /// How it stands.
+    pub(crate) fn standing(&self) -> &str {
+        self.standing.as_deref().unwrap_or("active")
+    }
+
+    /// Its labels in one cell.
+    pub(crate) fn labels(&self) -> String {
+        let labels: Vec<String> = self.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        if labels.is_empty() { "-".to_owned() } else { labels.join(",") }
+    }
+
+    /// Why it may not work, if so.
+    pub(crate) fn standing_problem(&self) -> Option<String> {
+        let by = self.standing_by.as_deref().unwrap_or("somebody");
+        let why = self.standing_reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+        match self.standing() {
+            "active" => None,
+            "quarantined" => {
+                Some(format!("copies of it were seen; pick one: pintle node show {}", self.name))
+            }
+            other => Some(format!("{other} by {by}{why}")),
+        }
+    }
+}
+
+/// One of several copies of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Session {
+    /// What it is picked by.
+    pub session: u64,
+    /// The run of its agent.
+    #[serde(default)]
+    pub boot: Option<String>,
+    /// From where it came last.
+    #[serde(default)]
+    pub address: Option<String>,
+    /// When it was seen last.
+    pub last_seen: String,
+}
+
+/// The certificate that a node got last.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Certificate {
+    /// When it ends.
+    #[serde(default)]
+    pub until: Option<String>,
+}
+
+/// How a node stands after a verb.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Stands {
+    /// The node's name.
+    pub name: String,
+    /// Its edge.
+    #[serde(default)]
+    pub edge: String,
+}
+
+/// A join token, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct JoinToken {
+    /// What it is revoked by.
+    pub id: String,
+    /// The edge of its nodes.
+    pub edge: String,
+    /// `usable`, `used`, `expired` or `revoked`.
+    #[serde(default)]
+    pub state: String,
+    /// How many nodes may join with it.
+    pub uses: u64,
+    /// How many did.
+    pub used: u64,
+    /// When it ends.
+    pub expires_at: String,
+    /// Who made it.
+    #[serde(default)]
+    pub created_by: String,
+    /// Those of its nodes.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// What only nodes hold since the database was restored.

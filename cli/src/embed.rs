@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use control_plane::Server;
@@ -34,6 +35,8 @@ pub(crate) struct ServerPlan {
     pub node: SocketAddr,
     /// What join strings name, if not the address above.
     pub node_address: Option<String>,
+    /// Life of nodes' certificates, if not a day.
+    pub node_certificate_life: Option<Duration>,
 }
 
 /// Starts a control plane.
@@ -46,7 +49,19 @@ pub(crate) async fn start_server(plan: ServerPlan) -> Result<Server> {
     config.people_listen = plan.people;
     config.node_listen = plan.node;
     config.node_address = plan.node_address;
+    config.node_certificate_life = plan.node_certificate_life.unwrap_or(config.node_certificate_life);
     Ok(Server::start(config).await?)
+}
+
+/// A step from one authority to another.
+pub(crate) use control_plane::pki::Move;
+
+/// Moves the keys of a server's authorities.
+///
+/// # Errors
+/// A file that must be there is not, or one that must not be is.
+pub(crate) fn move_authority(key: &Path, step: Move) -> Result<()> {
+    Ok(control_plane::pki::AuthorityFiles::new(key).make(step)?)
 }
 
 /// Starts a node that has joined.

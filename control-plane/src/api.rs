@@ -13,6 +13,7 @@ mod candidates;
 mod catalog;
 mod changes;
 mod edges;
+mod expulsions;
 mod facts;
 mod health;
 mod input;
@@ -160,7 +161,7 @@ pub fn router(state: AppState) -> Router {
 
 /// Every endpoint, with what its bearer must be allowed.
 pub(crate) fn routes() -> Vec<Route> {
-    use Action::{AdmitNodes, Approve, Assign, CreateEdge, ManageTokens, Push, SetPolicy, View};
+    use Action::{AdmitNodes, Approve, Assign, CreateEdge, ExpelNodes, ManageTokens, Push, SetPolicy, View};
     let read = MethodFilter::GET;
     let (post, put, delete) = (MethodFilter::POST, MethodFilter::PUT, MethodFilter::DELETE);
     vec![
@@ -185,6 +186,10 @@ pub(crate) fn routes() -> Vec<Route> {
         route(read, "/orphans", View, orphans::list),
         route(post, "/orphans/adopt", Approve, orphans::adopt),
         route(post, "/orphans/drop", Approve, orphans::drop),
+        route(delete, "/nodes/{node}", ExpelNodes, expulsions::remove),
+        route(post, "/nodes/{node}/evict", ExpelNodes, expulsions::evict),
+        route(post, "/nodes/{node}/ban", ExpelNodes, expulsions::ban),
+        route(post, "/nodes/{node}/keep", ExpelNodes, expulsions::keep),
         route(read, "/join-tokens", AdmitNodes, join_tokens::list),
         route(post, "/join-tokens", AdmitNodes, join_tokens::create),
         route(delete, "/join-tokens/{id}", AdmitNodes, join_tokens::revoke),

@@ -5,10 +5,13 @@
 //! Streams register here (from `grpc`), people read here (through `api`). Nothing of it is stored
 //! but "last seen", in batches.
 
+mod copies;
+mod ending;
 mod greeting;
 mod look;
 mod part;
 mod presence;
+mod standings;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -32,11 +35,14 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
+pub use copies::{Counter, Judged};
+pub use ending::{Ending, Turn};
+pub use greeting::Greeted;
 pub use part::{EncodedPart, FRESH_MS};
 pub use presence::{Acknowledged, Edge, EdgeSet, Farewell, Own, Presence, Registration, Signal};
 
 use crate::operation;
-use crate::pki::{self, HeadSigner};
+use crate::pki::{self, HeadSigner, Seal};
 use crate::store::{NodeRecord, Store};
 use greeting::Noted;
 use wants::Wants;
@@ -76,6 +82,9 @@ pub enum Error {
     /// The database, while comparing.
     #[error("read where the parts of all edges stand")]
     Positions(#[source] operation::Error),
+    /// The database, while comparing how nodes stand.
+    #[error("read how nodes stand")]
+    Standings(#[source] operation::Error),
     /// A head could not be signed.
     #[error("sign the head of {part} of {scope}")]
     Sign {
@@ -108,6 +117,7 @@ struct Inner {
     store: Store,
     signer: HeadSigner,
     clock: fn() -> Timestamp,
+    random: fn() -> u64,
     edges: Mutex<BTreeMap<EdgeName, Arc<Edge>>>,
     known: Mutex<HashMap<NodeId, Arc<Known>>>,
     wants: Mutex<Wants>,
@@ -125,6 +135,12 @@ struct Inner {
     grants_seen: Mutex<BTreeMap<EdgeName, Position>>,
     /// What only the full compare found.
     missed: AtomicU64,
+    /// What tells nodes from their copies, beyond the record.
+    counters: copies::ByNode,
+    /// Seals that; read when the first node connects.
+    seal: tokio::sync::OnceCell<Seal>,
+    /// How often a node came to stand differently, as of the last look.
+    standings: AtomicU64,
 }
 
 /// Where a part of a scope stands in the database.
@@ -139,12 +155,13 @@ struct Known {
 }
 
 impl Fleet {
-    /// `clock` is the wall clock, which goes into heads and "last seen".
-    pub fn new(store: Store, signer: HeadSigner, clock: fn() -> Timestamp) -> Self {
+    /// `clock` is the wall clock, which goes into heads and "last seen"; `random` spreads session counters.
+    pub fn new(store: Store, signer: HeadSigner, clock: fn() -> Timestamp, random: fn() -> u64) -> Self {
         let inner = Inner {
             store,
             signer,
             clock,
+            random,
             edges: Mutex::default(),
             known: Mutex::default(),
             wants: Mutex::default(),
@@ -155,6 +172,9 @@ impl Fleet {
             noted: Mutex::default(),
             grants_seen: Mutex::default(),
             missed: AtomicU64::new(0),
+            counters: copies::ByNode::default(),
+            seal: tokio::sync::OnceCell::new(),
+            standings: AtomicU64::new(0),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -162,6 +182,8 @@ impl Fleet {
     /// Looks at each wake and each second, and writes "last seen", until `stop`.
     pub async fn run(&self, stop: CancellationToken) {
         self.warm().await;
+        // How nodes stand may have changed while they were read: the first look reads all of them again.
+        self.inner.standings.store(0, std::sync::atomic::Ordering::Release);
         let mut wakes = self.inner.store.wakes();
         let mut flush = tokio::time::interval(FLUSH_EVERY);
         let mut look = tokio::time::interval(LOOK_EVERY);
@@ -225,17 +247,20 @@ impl Fleet {
         let _turn = self.turn().await;
         let scope = Scope::Node(id.clone());
         let fault = |source| Error::Load { scope: scope.clone(), source };
-        let Some(record) = operation::find_bundle::node_record(&self.inner.store, id).await.map_err(fault)?
-        else {
-            return Ok(None);
-        };
-        let grants = Arc::new(self.build(&scope, Part::Grants, None).await?);
-        lock(&self.inner.known).insert(id.clone(), Arc::new(Known { record, grants }));
-        // A look that passed since it was read did not find it here.
-        for (_, _, position) in self.positions(Some(&[scope])).await? {
-            self.look_at_grants(id, position).await?;
+        loop {
+            let found = operation::find_bundle::counted_record(&self.inner.store, id).await.map_err(fault)?;
+            let (counted, Some(record)) = found else { return Ok(None) };
+            let grants = Arc::new(self.build(&scope, Part::Grants, None).await?);
+            lock(&self.inner.known).insert(id.clone(), Arc::new(Known { record, grants }));
+            // A look that passed since they were read did not find them here.
+            for (_, _, position) in self.positions(Some(std::slice::from_ref(&scope))).await? {
+                self.look_at_grants(id, position).await?;
+            }
+            if !self.is_late(counted) {
+                return Ok(lock(&self.inner.known).get(id).cloned());
+            }
+            lock(&self.inner.known).remove(id);
         }
-        Ok(lock(&self.inner.known).get(id).cloned())
     }
 
     /// Registers a stream of a node: the one before it, if there still is one, is told that it is
@@ -247,7 +272,29 @@ impl Fleet {
         let Some(known) = self.known(id).await? else { return Ok(None) };
         let edge = self.edge(&known.record.edge).await?;
         let own = Own { grants: Arc::clone(&known.grants), farewell: None };
-        Ok(Some(edge.register(known.record.clone(), own, (address, (self.inner.clock)()))))
+        let registration = edge.register(known.record.clone(), own, (address, (self.inner.clock)()));
+        // Else a look passed before there was a stream to be told.
+        let now = lock(&self.inner.known).get(id).cloned();
+        let ending = match now {
+            Some(now) => Ending::of(&now.record)
+                .filter(|ending| ending.standing != domain::standing::Standing::Quarantined),
+            None => Some(Ending::removed(&known.record.name)),
+        };
+        if let Some(ending) = ending {
+            edge.signal(id, |own| own.farewell = Some(Farewell::Ended(ending)));
+        }
+        Ok(Some(registration))
+    }
+
+    /// Why a node that is not on record is not, if it was removed.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn removed(&self, id: &NodeId) -> Result<Option<Ending>, Error> {
+        let _turn = self.turn().await;
+        let name = operation::find_bundle::former_node(&self.inner.store, id).await;
+        let name = name.map_err(|source| Error::Load { scope: Scope::Node(id.clone()), source })?;
+        Ok(name.as_ref().map(Ending::removed))
     }
 
     /// Waits until the database may work for one more node; the wait ends when what is answered is
@@ -310,14 +357,21 @@ impl Fleet {
         }
     }
 
-    async fn flush(&self) {
+    /// Writes what is remembered of nodes: when they were heard of, which session counters they have. Where other
+    /// servers do so too, reads what they wrote of nodes that are connected here.
+    pub async fn flush(&self) {
         let edges: Vec<Arc<Edge>> = lock(&self.inner.edges).values().cloned().collect();
         let seen: Vec<(NodeId, Timestamp)> = edges.iter().flat_map(|edge| edge.take_seen()).collect();
-        if seen.is_empty() {
-            return;
-        }
-        if let Err(error) = operation::note_node::note_last_seen(&self.inner.store, &seen).await {
+        let kept = self.take_kept();
+        let now = (self.inner.clock)();
+        if (!seen.is_empty() || !kept.is_empty())
+            && let Err(error) = operation::note_node::note_alive(&self.inner.store, now, &seen, &kept).await
+        {
+            self.put_back(&kept);
             tracing::warn!(error = %crate::server::Chain(&error), nodes = seen.len(), "last seen could not be written");
+        }
+        if let Err(error) = self.end_superseded().await {
+            tracing::warn!(error = %crate::server::Chain(&error), "newer streams could not be looked for");
         }
     }
 }

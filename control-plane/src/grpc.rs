@@ -59,7 +59,9 @@ impl Context {
 
 /// The routes of the node port.
 pub fn routes(context: &Arc<Context>) -> axum::Router {
-    tonic::service::Routes::new(enroll::service(Arc::clone(context)))
+    let (enroll, identity) = enroll::services(context);
+    tonic::service::Routes::new(enroll)
+        .add_service(identity)
         .add_service(service::FleetService::new(Arc::clone(context)))
         .into_axum_router()
         .merge(bundle::route(Arc::clone(context)))

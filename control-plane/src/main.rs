@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser;
@@ -37,6 +38,9 @@ struct Settings {
     /// The key of the fleet's authority; by default `ca.key` in the data folder.
     #[arg(long, env = "PINTLE_CA_KEY")]
     ca_key: Option<PathBuf>,
+    /// How long certificates of nodes last, such as `24h`; nodes renew them at half of it.
+    #[arg(long, env = "PINTLE_NODE_CERTIFICATE_LIFE", default_value = "24h", value_parser = life)]
+    node_certificate_life: Duration,
     /// Logs as JSON, one object a line.
     #[arg(long, env = "PINTLE_LOG_JSON")]
     log_json: bool,
@@ -61,6 +65,7 @@ async fn main() -> anyhow::Result<()> {
         node_address: settings.node_address,
         fleet_name: settings.fleet_name,
         authority_key: settings.ca_key,
+        node_certificate_life: settings.node_certificate_life,
         ..Config::new(settings.data)
     })
     .await
@@ -75,6 +80,19 @@ async fn main() -> anyhow::Result<()> {
     tracing::info!("server stops");
     server.stop().await;
     Ok(())
+}
+
+/// `90s`, `30m` or `24h`.
+fn life(text: &str) -> Result<Duration, String> {
+    let (number, unit) = text.split_at(text.len().saturating_sub(1));
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        _ => return Err("write it with s, m or h, such as 24h".to_owned()),
+    };
+    let number: u64 = number.parse().map_err(|_| "write it as a whole number with s, m or h".to_owned())?;
+    Ok(Duration::from_secs(number.saturating_mul(seconds)))
 }
 
 async fn stop_signal() -> anyhow::Result<()> {

@@ -8,19 +8,26 @@ pub mod assign;
 pub mod assign_candidate;
 pub mod create_edge;
 pub mod decide_orphans;
+pub mod expel;
 pub mod find_bundle;
+pub(crate) mod find_node;
 pub mod issue_join_token;
 pub mod issue_token;
 pub mod join;
+pub mod keep_session;
 pub mod load_nodes;
 pub mod load_part;
 pub mod note_node;
 pub mod push_version;
+pub mod quarantine;
 mod reconcile_changes;
 pub mod record_held;
 pub mod record_listing;
 pub mod reject;
+pub mod remove_node;
+pub mod renew;
 pub mod rewind;
+pub mod roll_authority;
 pub mod set_policy;
 pub mod start_fleet;
 pub mod store_texts;
@@ -139,6 +146,16 @@ codes! {
     NotAssigned = "not_assigned",
     /// The join token is unknown, revoked, expired or used up.
     JoinRefused = "join_refused",
+    /// The node was evicted: it must join again.
+    NodeEvicted = "node_evicted",
+    /// The node was banned.
+    NodeBanned = "node_banned",
+    /// Copies of the node were seen, and nobody picked one yet.
+    NodeQuarantined = "node_quarantined",
+    /// The node's certificate ended too long ago.
+    RenewalOver = "renewal_over",
+    /// The verb does not apply to a node that stands so.
+    StandingDiffers = "standing_differs",
     /// What was shown has changed meanwhile; nothing was done for it.
     ApprovalStale = "approval_stale",
     /// No token, or none that is in force.

@@ -5,7 +5,9 @@
 //! keys; only keys are files. Called by `server` (at start), `grpc` (joins, TLS) and `fleet` (heads).
 
 mod authority;
+mod files;
 mod key_file;
+mod seal;
 mod signer;
 #[cfg(test)]
 mod tests;
@@ -15,7 +17,9 @@ use std::path::PathBuf;
 
 use domain::digest::Digest;
 
-pub use authority::{Authority, NODE_CERTIFICATE_DAYS, SERVER_CERTIFICATE_DAYS, SigningRequest};
+pub use authority::{Authority, NODE_CERTIFICATE_LIFE, SERVER_CERTIFICATE_DAYS, SigningRequest};
+pub use files::{AuthorityFiles, Move};
+pub use seal::Seal;
 pub use signer::HeadSigner;
 pub use tls::{ServerKey, server_config};
 
@@ -67,6 +71,14 @@ pub enum Error {
         got: Digest,
         /// What the database says.
         expected: String,
+    },
+    /// A file that must be there for a move of the authority's keys is not, or one that must not be is.
+    #[error("move the authority's keys: {} {state}", path.display())]
+    Step {
+        /// Which file.
+        path: PathBuf,
+        /// How it is.
+        state: &'static str,
     },
     /// A certificate cannot be made.
     #[error("issue a certificate for {whose}")]

@@ -26,6 +26,9 @@ use crate::{fleet, operation, pki, store};
 /// How long streams have to say goodbye when the server stops.
 const STREAMS_WITHIN: Duration = Duration::from_secs(3);
 
+/// The longest life of a node's certificate: longer, and an eviction is all that ends a stolen key.
+const CERTIFICATE_LIFE_MAX: Duration = Duration::from_hours(90 * 24);
+
 /// How long each of the server's tasks has to end after that.
 const TASKS_WITHIN: Duration = Duration::from_secs(8);
 
@@ -46,6 +49,8 @@ pub struct Config {
     pub fleet_name: String,
     /// The file with the key of the fleet's authority; without it, `ca.key` in the data folder.
     pub authority_key: Option<PathBuf>,
+    /// Life of the certificates that nodes get, at least a second; they renew them at half of it.
+    pub node_certificate_life: Duration,
 }
 
 impl Config {
@@ -59,6 +64,7 @@ impl Config {
             node_address: None,
             fleet_name: "fleet".to_owned(),
             authority_key: None,
+            node_certificate_life: pki::NODE_CERTIFICATE_LIFE,
         }
     }
 }
@@ -106,6 +112,14 @@ pub enum Error {
     Exposed {
         /// Where it should have listened.
         address: SocketAddr,
+    },
+    /// Certificates that would have ended before they are used.
+    #[error("give nodes certificates for {got:?}: at least a second and at most {most:?} are taken")]
+    CertificateLife {
+        /// What was asked for.
+        got: Duration,
+        /// What may be asked for.
+        most: Duration,
     },
     /// The database.
     #[error("open the database")]

@@ -55,6 +55,12 @@ fn wall() -> Timestamp {
     Timestamp::from_millis(CLOCK.get().1)
 }
 
+/// The same at the same moment, whichever seeds run beside: a draw of its own would need state.
+fn random() -> u64 {
+    let (monotonic, wall) = CLOCK.get();
+    monotonic.wrapping_add(wall.unsigned_abs()).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
+}
+
 /// Why a step of the simulation could not be made: the machine it runs on is at fault.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -155,7 +161,7 @@ impl Database {
             Context {
                 store: self.store.clone(),
                 blobs: prepared.blobs.clone(),
-                fleet: Fleet::new(self.store.clone(), signer, wall),
+                fleet: Fleet::new(self.store.clone(), signer, wall, random),
                 authority: Arc::clone(&prepared.authority),
                 clock: wall,
                 monotonic,
@@ -179,7 +185,9 @@ impl Database {
         let address = SocketAddr::from(([127, 0, 0, 1], 9));
         let registered = self.runtime.block_on(server.context.fleet.register(node, address));
         match registered {
-            Ok(Some(registration)) => Ok(SimulatedStream::new(Arc::clone(&server.context), registration)),
+            Ok(Some(registration)) => {
+                Ok(SimulatedStream::new(Arc::clone(&server.context), registration, address.to_string()))
+            }
             Ok(None) => Err("no such node".to_owned()),
             Err(error) => Err(crate::server::Chain(&error).to_string()),
         }

@@ -50,7 +50,7 @@ pub(crate) use archives::Fault as ArchiveFault;
 pub use blobs::Blobs;
 pub(crate) use blobs::{StageFault, Staged};
 pub use error::Error;
-pub use nodes::NodeRecord;
+pub use nodes::{Certified, NodeRecord, Stands};
 pub use orphans::Orphan;
 pub(crate) use snapshots::By;
 use sql::Pool;

@@ -6,10 +6,12 @@
 
 pub mod audit;
 pub mod change;
+pub mod clone;
 pub mod digest;
 pub mod fresh;
 pub mod guard;
 pub mod id;
+pub mod label;
 pub mod listing;
 pub mod name;
 pub mod origin;
@@ -18,5 +20,6 @@ pub mod reconcile;
 pub mod refusal;
 pub mod role;
 pub mod snapshot;
+pub mod standing;
 pub mod time;
 pub mod visible;

@@ -34,6 +34,8 @@ pub enum Action {
     Assign,
     /// Makes, lists and revokes join tokens.
     AdmitNodes,
+    /// Evicts, bans and removes nodes, and picks one of several copies.
+    ExpelNodes,
     /// Approves and rejects changed listings and moved origins.
     Approve,
     /// Makes, lists and revokes API tokens.
@@ -69,13 +71,14 @@ impl fmt::Display for Role {
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::View,
         Self::Push,
         Self::CreateEdge,
         Self::SetPolicy,
         Self::Assign,
         Self::AdmitNodes,
+        Self::ExpelNodes,
         Self::Approve,
         Self::ManageTokens,
     ];
@@ -89,6 +92,7 @@ impl Action {
             Self::SetPolicy => "set an edge's policy",
             Self::Assign => "assign versions",
             Self::AdmitNodes => "let nodes join",
+            Self::ExpelNodes => "take nodes out of the fleet",
             Self::Approve => "approve changes",
             Self::ManageTokens => "make and revoke tokens",
         }

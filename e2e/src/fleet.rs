@@ -22,6 +22,8 @@ pub struct Fleet {
     database: Option<String>,
     /// What join strings name, if not the node port.
     node_address: Option<String>,
+    /// More flags for `pintle server`.
+    server_flags: &'static [&'static str],
     /// A folder of this fleet that has little space.
     disk: Option<Disk>,
     server: Option<Process>,
@@ -42,6 +44,8 @@ pub struct Plan {
     pub nodes: usize,
     /// What join strings name instead of the node port: a proxy.
     pub node_address: Option<std::net::SocketAddr>,
+    /// More flags for `pintle server`.
+    pub server_flags: &'static [&'static str],
     /// This folder below the fleet's (`control`, `node-1`) has so many bytes of space.
     pub small: Option<(&'static str, u64)>,
 }
@@ -107,6 +111,7 @@ impl Fleet {
             folder,
             database: plan.database.clone(),
             node_address: plan.node_address.map(|address| address.to_string()),
+            server_flags: plan.server_flags,
             disk,
             server: None,
             people: "127.0.0.1:0".to_owned(),
@@ -191,6 +196,17 @@ impl Fleet {
         self.cli(&["node", "join", &join, "--name", name, "--node-data", &data_text]).await?;
         let (process, mcp) = self.run_node(name, &data, "127.0.0.1:0").await?;
         self.nodes.push(Node { name: name.to_owned(), data, process: Some(process), mcp });
+        Ok(())
+    }
+
+    /// Runs a node from a folder that is there already.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub async fn adopt_node(&mut self, name: &str, data: &Path) -> Result<()> {
+        let (process, mcp) = self.run_node(name, data, "127.0.0.1:0").await?;
+        let (name, data) = (name.to_owned(), data.to_owned());
+        self.nodes.push(Node { name, data, process: Some(process), mcp });
         Ok(())
     }
 

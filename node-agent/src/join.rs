@@ -12,12 +12,14 @@ use std::sync::Arc;
 
 use domain::digest::Digest;
 use domain::id::{EdgeName, IdFault, NodeId, NodeName};
+use domain::time::Timestamp;
 use futures::future::BoxFuture;
-use proto::identity::NodeIdentity;
+use proto::identity::{LAPSED_DAYS, NodeIdentity};
 use proto::join_string::{self, JoinString};
 use proto::v1::{self, enroll_client::EnrollClient};
 use rcgen::{CertificateParams, KeyPair};
 
+use crate::expulsion::Expulsion;
 use crate::identity::{self, Files, write_private};
 use crate::link::connect;
 
@@ -119,7 +121,9 @@ async fn run(join_string: &str, data: &Path, name: &str) -> Result<Joined, Error
         path: data.to_owned(),
         source,
     })?;
-    if let Some(about) = files.about()? {
+    if let Some(about) = files.about()?
+        && !may_rejoin(data, &files)?
+    {
         return Err(Error::AlreadyJoined { data: data.to_owned(), name: about.name });
     }
     let key = own_key(&files)?;
@@ -135,7 +139,21 @@ async fn run(join_string: &str, data: &Path, name: &str) -> Result<Joined, Error
     let joined = check(&to, &key, &answer)?;
     let about = identity::About { address: to.address, name: joined.name.clone() };
     files.write(&answer.certificates, &answer.authorities, &about)?;
+    Expulsion::forget(data)?;
     Ok(joined)
+}
+
+/// Whether the folder's node is of its fleet no longer: it was evicted (its key is gone then, and it becomes
+/// another node), or its certificate ended so long ago that its key alone does not do.
+fn may_rejoin(data: &Path, files: &Files) -> Result<bool, Error> {
+    if Expulsion::read(data)?.is_some() {
+        return Ok(true);
+    }
+    let certificates = files.certificates(&files.certificate)?;
+    let until =
+        certificates.first().and_then(|leaf| proto::identity::validity(leaf).ok()).map(|(_, until)| until);
+    let days = |until: Timestamp| crate::now().millis_since(until) / (24 * 3_600_000);
+    Ok(until.is_some_and(|until| days(until) >= LAPSED_DAYS))
 }
 
 /// The key of an earlier try, or a new one, which is on the disk before anybody hears of it.

@@ -7,6 +7,7 @@
 mod arguments;
 pub mod bridge;
 mod disk;
+mod expulsion;
 pub mod gateway;
 pub mod guard;
 pub mod identity;
@@ -17,6 +18,7 @@ pub mod link;
 mod node;
 mod reconciler;
 mod reliance;
+mod renewal;
 pub mod simulation;
 mod spool;
 mod supervisor;

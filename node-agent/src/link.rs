@@ -5,6 +5,7 @@
 //! something has to be waited for; here it is sent, received and made durable.
 
 pub(crate) mod connect;
+pub(crate) mod counter;
 pub(crate) mod desk;
 pub(crate) mod parts;
 pub(crate) mod retry;
@@ -23,13 +24,16 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::Streaming;
 
+use crate::expulsion::{Expeller, Expulsion};
 use crate::guard::{Guard, Runtime};
 use crate::identity::Identity;
 use crate::ledger::{HeldPart, Ledger};
 use crate::reconciler::PluginSet;
 use crate::reliance::Reliance;
+use crate::renewal::is_ended;
 use crate::spool::Spool;
 use crate::supervisor::Supervisor;
+use counter::Counter;
 use desk::{Desk, Pause, Talk};
 use parts::Me;
 use retry::Retry;
@@ -46,6 +50,8 @@ const OPENING: Duration = Duration::from_secs(20);
 pub(crate) struct Link {
     identity: Arc<Identity>,
     ledger: Ledger,
+    counter: Counter,
+    expeller: Arc<Expeller>,
     desk: Desk,
 }
 
@@ -60,6 +66,8 @@ pub(crate) struct Parts {
     pub(crate) set: Arc<watch::Sender<Arc<PluginSet>>>,
     pub(crate) status: watch::Receiver<Status>,
     pub(crate) versions: Vec<PluginVersion>,
+    pub(crate) counter: Counter,
+    pub(crate) expeller: Arc<Expeller>,
 }
 
 /// How a session went.
@@ -81,7 +89,19 @@ struct Wire {
 impl Link {
     /// A link that holds what the ledger had.
     pub(crate) fn new(parts: Parts, boot: BootId, ledger: Ledger, found: crate::ledger::Found) -> Self {
-        let Parts { identity, guard, runtime, supervisor, spool, reliance, set, status, versions } = parts;
+        let Parts {
+            identity,
+            guard,
+            runtime,
+            supervisor,
+            spool,
+            reliance,
+            set,
+            status,
+            versions,
+            counter,
+            expeller,
+        } = parts;
         let mut desk = Desk {
             me: Me { edge: identity.me.edge.clone(), node: identity.me.node.clone() },
             verify: identity.verify(),
@@ -95,9 +115,11 @@ impl Link {
             status,
             versions,
             held: Held::default(),
+            counter: counter.sealed().to_vec(),
+            challenge: Vec::new(),
         };
         desk.take(found);
-        Self { identity, ledger, desk }
+        Self { identity, ledger, counter, expeller, desk }
     }
 
     /// Runs until it is told to stop.
@@ -112,10 +134,27 @@ impl Link {
                 Ended::Connect(_) => retry.after_failure(rand::random()),
             };
             self.log(&ended, delay_ms);
+            if let Some(expulsion) = self.standing(&ended) {
+                return self.expeller.expel(expulsion).await;
+            }
             tokio::select! {
                 () = stop.cancelled() => return,
+                () = self.identity.renewed.notified(), if matches!(ended, Ended::Connect(_)) => {}
                 () = tokio::time::sleep(Duration::from_millis(delay_ms)) => {}
             }
+        }
+    }
+
+    /// What the end of a session says about this node: that it was expelled, that it is quarantined, or that its
+    /// certificate has ended.
+    fn standing(&mut self, ended: &Ended) -> Option<Expulsion> {
+        match ended {
+            Ended::Closed(closed) => self.desk.ended(closed),
+            Ended::Connect(reason) | Ended::Stream(reason) if is_ended(reason) => {
+                self.identity.doubted.notify_one();
+                None
+            }
+            Ended::Connect(_) | Ended::Stream(_) | Ended::Stopped => None,
         }
     }
 
@@ -169,7 +208,7 @@ impl Link {
             .max_decoding_message_size(MESSAGE_MAX)
             .max_encoding_message_size(MESSAGE_MAX);
         let answer = client.session(ReceiverStream::new(receiver)).await;
-        let stream = answer.map_err(|status| status.message().to_owned())?.into_inner();
+        let stream = answer.map_err(|status| said(&status))?.into_inner();
         Ok((Wire { talk: self.desk.talk(&status), sender }, stream))
     }
 
@@ -203,7 +242,7 @@ impl Link {
                         }
                     }
                     Ok(None) => return Ended::Stream("the control plane ended it".to_owned()),
-                    Err(status) => return Ended::Stream(status.message().to_owned()),
+                    Err(status) => return Ended::Stream(said(&status)),
                 },
                 () = tokio::time::sleep(tick) => {
                     let pause = self.desk.tick(&mut wire.talk, waiting);
@@ -234,10 +273,21 @@ impl Link {
                     let result = self.store(&storing.part);
                     pause = self.desk.stored(&mut wire.talk, *storing, result);
                 }
+                Pause::Keep(sealed) => pause = self.keep(wire, &sealed),
                 Pause::Closed(closed) => return Some(closed),
             }
         }
         None
+    }
+
+    /// What is not on the disk is not acknowledged: the next Hello shows the counter of before, which is as right.
+    fn keep(&mut self, wire: &mut Wire, sealed: &[u8]) -> Option<Pause> {
+        let kept = tokio::task::block_in_place(|| self.counter.keep(sealed));
+        if let Err(error) = &kept {
+            let reason = crate::sentence(error);
+            tracing::warn!(reason, "the session counter cannot be made durable");
+        }
+        self.desk.kept(&mut wire.talk, kept.is_ok().then_some(sealed))
     }
 
     fn store(&mut self, part: &HeldPart) -> Result<(), String> {
@@ -249,6 +299,15 @@ impl Link {
             tracing::error!(part = %part.head.part, reason, "a part of the plugin set cannot be made durable");
             reason
         })
+    }
+}
+
+/// What a status says, and what is under it where the connection broke.
+fn said(status: &tonic::Status) -> String {
+    if std::error::Error::source(status).is_some() {
+        crate::sentence(status)
+    } else {
+        status.message().to_owned()
     }
 }
 

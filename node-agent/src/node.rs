@@ -11,21 +11,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::guard::view::{SetState, View};
-use domain::id::BootId;
+use domain::id::{BootId, EdgeName};
 use domain::plugin_set::{Policy, Trust};
+use domain::refusal::Refusal;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::expulsion::{Expeller, Expulsion};
 use crate::gateway::{self, Gateway};
 use crate::guard::{Guard, Runtime};
-use crate::identity::{self, Identity};
+use crate::identity::{self, Files, Identity};
 use crate::installer::{self, Installer};
 use crate::ledger::{self, Ledger};
+use crate::link::counter::Counter;
 use crate::link::{self, Link};
 use crate::reconciler::{PluginSet, Reconciler};
 use crate::reliance::Reliance;
+use crate::renewal::Renewal;
 use crate::spool::Spool;
 use crate::supervisor::{Settings, Supervisor};
 
@@ -109,8 +113,16 @@ impl std::fmt::Debug for Node {
 }
 
 /// What is read from the data folder before anything runs.
-struct Local {
+enum Local {
+    /// A node of a fleet.
+    Joined(Box<Joined>),
+    /// One that was evicted or banned: it only says so.
+    Expelled(Box<Expelled>),
+}
+
+struct Joined {
     identity: Identity,
+    counter: Counter,
     ledger: Ledger,
     found: ledger::Found,
     installer: Installer,
@@ -118,9 +130,16 @@ struct Local {
     token: gateway::Token,
 }
 
+struct Expelled {
+    me: proto::identity::NodeIdentity,
+    name: String,
+    refusal: Refusal,
+    token: gateway::Token,
+}
+
 impl Node {
     /// Starts the agent of the node that joined with this data folder. It calls nothing before it holds
-    /// the plugin set of this boot.
+    /// the plugin set of this boot; one that was evicted or banned never does.
     ///
     /// Needs a multi-threaded runtime.
     ///
@@ -136,28 +155,30 @@ impl Node {
         let data = config.data.clone();
         let local =
             tokio::task::spawn_blocking(move || Local::read(&data)).await.map_err(|_| Error::Task)??;
-        let Local { identity, ledger, found, installer, installed, token } = local;
+        match local {
+            Local::Joined(joined) => Self::start_joined(config, *joined).await,
+            Local::Expelled(expelled) => Self::start_expelled(config, *expelled).await,
+        }
+    }
+
+    async fn start_joined(config: Config, joined: Joined) -> Result<Self, Error> {
+        let Joined { identity, counter, ledger, found, installer, installed, token } = joined;
         let identity = Arc::new(identity);
-        let guard = Arc::new(Guard::new(waiting(&identity)));
-        let runtime = Arc::new(Runtime::default());
-        let live = gateway::Live::new(Arc::clone(&guard), Arc::clone(&runtime));
-        let gateway = Gateway::start(config.gateway, token, Arc::new(live)).await?;
-        note_url(&config.data, &gateway.url());
-        let spool = Arc::new(Spool::default());
-        let settings = Settings {
-            path: config.tools_path,
-            shim: config.tools_shim,
-            listeners: vec![gateway.address()],
-            work: config.data.join("work"),
-            logs: config.data.join("logs"),
-        };
-        let supervisor =
-            Arc::new(Supervisor::new(Arc::clone(&guard), Arc::clone(&runtime), Arc::clone(&spool), settings));
+        let base = Base::start(&config, waiting(&identity), token).await?;
+        let Base { guard, runtime, gateway, spool, supervisor } = base;
         let (set, sets) = watch::channel(Arc::new(PluginSet::default()));
         let set = Arc::new(set);
         let ledger_folder = config.data.join("ledger");
         let reliance = Arc::new(Reliance::open(&ledger_folder, Arc::clone(&set), Arc::clone(&supervisor)));
         let reconciler = Reconciler::new(sets, Arc::clone(&supervisor), installed);
+        let (stop_reconciler, stop_link) = (CancellationToken::new(), CancellationToken::new());
+        let expeller = Arc::new(Expeller {
+            data: config.data.clone(),
+            edge: identity.me.edge.clone(),
+            supervisor: Arc::clone(&supervisor),
+            reliance: Arc::clone(&reliance),
+            stop: vec![stop_reconciler.clone(), stop_link.clone()],
+        });
         let parts = link::Parts {
             identity: Arc::clone(&identity),
             guard: Arc::clone(&guard),
@@ -168,13 +189,16 @@ impl Node {
             set,
             status: reconciler.status(),
             versions: reconciler.versions(),
+            counter,
+            expeller: Arc::clone(&expeller),
         };
         let link = Link::new(parts, boot(), ledger, found);
-        let (stop_reconciler, stop_link) = (CancellationToken::new(), CancellationToken::new());
+        let renewal = Renewal { identity: Arc::clone(&identity), expeller };
         let tasks = vec![
             tokio::spawn(reconciler.run(Arc::new(installer), stop_reconciler.clone())),
             tokio::spawn(reliance.run(stop_link.clone())),
             tokio::spawn(link.run(stop_link.clone())),
+            tokio::spawn(renewal.run(stop_reconciler.clone())),
         ];
         tracing::info!(node.name = %identity.name, node.id = %identity.me.node, edge.id = %identity.me.edge, "node agent started");
         Ok(Self {
@@ -187,6 +211,23 @@ impl Node {
             stop_reconciler,
             stop_link,
             tasks,
+        })
+    }
+
+    async fn start_expelled(config: Config, expelled: Expelled) -> Result<Self, Error> {
+        let Expelled { me, name, refusal, token } = expelled;
+        tracing::error!(reason = %refusal, "this node was taken out of its fleet");
+        let base = Base::start(&config, view(&me.edge, SetState::Closed(refusal)), token).await?;
+        Ok(Self {
+            name,
+            identity: me,
+            guard: base.guard,
+            gateway: base.gateway,
+            token_file: token_file(&config.data),
+            supervisor: base.supervisor,
+            stop_reconciler: CancellationToken::new(),
+            stop_link: CancellationToken::new(),
+            tasks: Vec::new(),
         })
     }
 
@@ -239,9 +280,49 @@ impl Node {
     }
 }
 
+/// What a node has whether it is of a fleet or was.
+struct Base {
+    guard: Arc<Guard>,
+    runtime: Arc<Runtime>,
+    gateway: Gateway,
+    spool: Arc<Spool>,
+    supervisor: Arc<Supervisor>,
+}
+
+impl Base {
+    async fn start(config: &Config, view: View, token: gateway::Token) -> Result<Self, Error> {
+        let guard = Arc::new(Guard::new(view));
+        let runtime = Arc::new(Runtime::default());
+        let live = gateway::Live::new(Arc::clone(&guard), Arc::clone(&runtime));
+        let gateway = Gateway::start(config.gateway.clone(), token, Arc::new(live)).await?;
+        note_url(&config.data, &gateway.url());
+        let spool = Arc::new(Spool::default());
+        let settings = Settings {
+            path: config.tools_path.clone(),
+            shim: config.tools_shim.clone(),
+            listeners: vec![gateway.address()],
+            work: config.data.join("work"),
+            logs: config.data.join("logs"),
+        };
+        let supervisor =
+            Arc::new(Supervisor::new(Arc::clone(&guard), Arc::clone(&runtime), Arc::clone(&spool), settings));
+        Ok(Self { guard, runtime, gateway, spool, supervisor })
+    }
+}
+
 impl Local {
     fn read(data: &std::path::Path) -> Result<Self, Error> {
+        let token = || gateway::Token::load_or_create(&token_file(data)).map_err(gateway::Error::from);
+        let files = Files::new(data);
+        if let Some(expulsion) = Expulsion::read(data)? {
+            expulsion.finish(data)?;
+            let me = files.who()?;
+            let name = files.about()?.map(|about| about.name).unwrap_or_default();
+            let refusal = expulsion.refusal(&me.edge, data);
+            return Ok(Self::Expelled(Box::new(Expelled { me, name, refusal, token: token()? })));
+        }
         let identity = Identity::load(data)?;
+        let counter = Counter::open(&files)?;
         let verify = identity.verify();
         let (ledger, found) = Ledger::open(&data.join("ledger"), &*verify)
             .map_err(|error| Error::Ledger(crate::sentence(&error)))?;
@@ -259,8 +340,8 @@ impl Local {
         let bundles = |error: installer::Error| Error::Bundles(crate::sentence(&error));
         let installer = Installer::open(http, &identity.address, data).map_err(bundles)?;
         let installed = installer.installed();
-        let token = gateway::Token::load_or_create(&token_file(data)).map_err(gateway::Error::from)?;
-        Ok(Self { identity, ledger, found, installer, installed, token })
+        let token = token()?;
+        Ok(Self::Joined(Box::new(Joined { identity, counter, ledger, found, installer, installed, token })))
     }
 }
 
@@ -279,9 +360,14 @@ fn note_url(data: &std::path::Path, url: &str) {
 }
 
 fn waiting(identity: &Identity) -> View {
+    let set = SetState::Waiting { server: Arc::clone(&identity.address), since: crate::now() };
+    view(&identity.me.edge, set)
+}
+
+fn view(edge: &EdgeName, set: SetState) -> View {
     View {
-        edge: identity.me.edge.clone(),
-        set: SetState::Waiting { server: Arc::clone(&identity.address), since: crate::now() },
+        edge: edge.clone(),
+        set,
         trust: Arc::new(Trust::default()),
         policy: Policy::default(),
         plugins: BTreeMap::new(),

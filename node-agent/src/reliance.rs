@@ -40,6 +40,8 @@ struct Inner {
     /// When the mark was written, and whether that failed the last time.
     written: Option<Timestamp>,
     unwritten: bool,
+    /// The node was expelled: nothing is written down any more.
+    over: bool,
 }
 
 impl Reliance {
@@ -58,6 +60,7 @@ impl Reliance {
             said: None,
             written: None,
             unwritten: false,
+            over: false,
         };
         Self { inner: Mutex::new(inner), set, supervisor, changed: Notify::new(), file }
     }
@@ -70,6 +73,20 @@ impl Reliance {
     /// Every part was confirmed, or received and made durable, in this boot.
     pub(crate) fn is_confirmed(&self) {
         self.change(|inner, _| inner.has = Has::Confirmed);
+    }
+
+    /// What was confirmed in this boot has to be confirmed again.
+    pub(crate) fn is_doubted(&self) {
+        self.change(|inner, _| {
+            if inner.has == Has::Confirmed {
+                inner.has = Has::Stored;
+            }
+        });
+    }
+
+    /// The node was expelled: its time is not made durable again.
+    pub(crate) fn end(&self) {
+        self.inner().over = true;
     }
 
     /// The control plane said its time, and for how long that counts as fresh.
@@ -144,7 +161,7 @@ impl Reliance {
     fn write(&self) {
         let (mark, failed_before) = {
             let mut inner = self.inner();
-            let Some(contact) = inner.contact else { return };
+            let Some(contact) = inner.contact.filter(|_| !inner.over) else { return };
             let high_water = inner.clock.now(monotonic_ms());
             inner.written = Some(high_water);
             let ahead_of_wall_ms = high_water.millis_since(crate::now());
@@ -185,4 +202,71 @@ fn monotonic_ms() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let millis = now.tv_sec.saturating_mul(1_000).saturating_add(now.tv_nsec / 1_000_000);
     u64::try_from(millis).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use domain::guard::view::{SetState, View};
+    use domain::id::EdgeName;
+
+    use super::*;
+    use crate::guard::Guard;
+    use crate::supervisor::Settings;
+
+    fn reliance(ledger: &Path) -> (Arc<Reliance>, Arc<watch::Sender<Arc<PluginSet>>>) {
+        let guard = Guard::new(View {
+            edge: EdgeName::parse("eu-1").unwrap(),
+            set: SetState::Waiting { server: "server:7401".into(), since: crate::now() },
+            trust: Arc::default(),
+            policy: Policy::default(),
+            plugins: BTreeMap::new(),
+            texts: BTreeMap::new(),
+        });
+        let settings = Settings {
+            path: String::new(),
+            shim: None,
+            listeners: Vec::new(),
+            work: ledger.to_owned(),
+            logs: ledger.to_owned(),
+        };
+        let supervisor = Arc::new(Supervisor::new(Arc::new(guard), Arc::default(), Arc::default(), settings));
+        let set = Arc::new(watch::Sender::new(Arc::new(PluginSet::default())));
+        (Arc::new(Reliance::open(ledger, Arc::clone(&set), supervisor)), set)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_time_of_a_node_that_was_expelled_is_not_written_again() {
+        for is_expelled in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let (reliance, _set) = reliance(folder.path());
+            reliance.is_confirmed();
+            reliance.hear(crate::now(), 60_000);
+            if is_expelled {
+                reliance.end();
+                reliance.hear(crate::now(), 60_000);
+            }
+            let stop = CancellationToken::new();
+            stop.cancel();
+            Arc::clone(&reliance).run(stop).await;
+            assert_eq!(folder.path().join("clock").exists(), !is_expelled);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_doubted_node_waits_until_its_set_is_confirmed_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (reliance, set) = reliance(folder.path());
+        reliance.hear(crate::now(), 60_000);
+        reliance.is_doubted();
+        assert!(!set.borrow().held, "nothing was there");
+        reliance.is_confirmed();
+        assert!(set.borrow().held);
+        reliance.is_doubted();
+        reliance.hear(crate::now(), 60_000);
+        assert!(!set.borrow().held, "a contact alone confirms nothing");
+        reliance.is_confirmed();
+        assert!(set.borrow().held);
+    }
 }

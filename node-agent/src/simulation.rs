@@ -9,8 +9,8 @@ mod kept;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::digest::Digest;
 use domain::guard::view::{SetState, View};
@@ -57,6 +57,8 @@ pub struct Disk {
     slots: BTreeMap<(Part, usize), Vec<u8>>,
     /// Manifests by the content digest of the version that is in place.
     bundles: BTreeMap<Digest, String>,
+    /// The session counter. Its write takes no time, and all copies of the disk have it.
+    counter: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Disk {
@@ -177,6 +179,8 @@ pub struct Node {
     turns: Turns,
     storing: Option<Box<Storing>>,
     closed: Option<Closed>,
+    /// On the disk.
+    counter: Arc<Mutex<Vec<u8>>>,
     kept: BTreeMap<Key, Kept>,
     reports: watch::Receiver<u64>,
     sets: watch::Receiver<Arc<PluginSet>>,
@@ -234,6 +238,8 @@ impl Node {
             status: status.clone(),
             versions: reconciler.versions(),
             held: Held::default(),
+            counter: disk.counter.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            challenge: Vec::new(),
         };
         let (turns, found) = disk.found(&**verify);
         desk.take(found);
@@ -246,6 +252,7 @@ impl Node {
             turns,
             storing: None,
             closed: None,
+            counter: Arc::clone(&disk.counter),
             kept: BTreeMap::new(),
             reports,
             sets,
@@ -330,6 +337,8 @@ impl Node {
     pub fn closed(&mut self, random: u32) -> Option<(String, u64)> {
         let closed = self.closed.take()?;
         self.hang_up();
+        // One that is expelled ends for good, which nobody here does to it.
+        self.desk.ended(&closed);
         let why = match &closed {
             Closed::Goodbye { code, reason, .. } => format!("told goodbye: {code}: {reason}"),
             Closed::Silent => "the server is silent".to_owned(),
@@ -357,11 +366,18 @@ impl Node {
         }
     }
 
-    fn pause(&mut self, pause: Option<Pause>) {
-        match pause {
-            Some(Pause::Store(storing)) => self.storing = Some(storing),
-            Some(Pause::Closed(closed)) => self.closed = Some(closed),
-            None => {}
+    fn pause(&mut self, mut pause: Option<Pause>) {
+        while let Some(waits) = pause.take() {
+            match waits {
+                Pause::Store(storing) => self.storing = Some(storing),
+                Pause::Keep(sealed) => {
+                    self.counter.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&sealed);
+                    if let Some(talk) = &mut self.talk {
+                        pause = self.desk.kept(talk, Some(&sealed));
+                    }
+                }
+                Pause::Closed(closed) => self.closed = Some(closed),
+            }
         }
     }
 

@@ -23,6 +23,7 @@ use domain::guard::view::{PluginState, View};
 use domain::id::{PluginName, PluginVersion, ToolId};
 use domain::plugin_set::{Policy, Trust};
 use domain::reconcile;
+use domain::refusal::Refusal;
 use domain::time::Timestamp;
 use proto::convert::ToolStatus;
 use tokio::sync::watch;
@@ -31,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::guard::{Guard, Runtime};
 use crate::spool::{Spool, Texts};
-use board::{Board, OnBoard, OneTool};
+use board::{Away, Board, OnBoard, OneTool};
 use minding::Minding;
 
 pub(crate) use board::RUNS;
@@ -235,6 +236,30 @@ impl Supervisor {
             board.reliance = reliance;
             board.shown &= reliance.has_set();
         });
+    }
+
+    /// Nothing is called until [`Supervisor::take_back`], whatever the node goes by.
+    pub(crate) fn turn_away(&self, refusal: Refusal) {
+        self.stand(|board| board.away.turn(Away::Until(refusal)));
+    }
+
+    /// The same, unless it goes by a set already.
+    pub(crate) fn turn_away_waiting(&self, refusal: Refusal) {
+        self.stand(|board| {
+            if !board.reliance.has_set() {
+                board.away.turn(Away::Until(refusal));
+            }
+        });
+    }
+
+    /// Nothing is called any more.
+    pub(crate) fn expel(&self, refusal: Refusal) {
+        self.stand(|board| board.away.turn(Away::ForGood(refusal)));
+    }
+
+    /// The fleet has the node again, unless it was expelled.
+    pub(crate) fn take_back(&self) {
+        self.stand(|board| board.away.turn(Away::Not));
     }
 
     fn stand(&self, change: impl FnOnce(&mut Board)) {

@@ -82,6 +82,13 @@ impl Enroll for Door {
             authorities: vec![self.authority.certificate.to_vec()],
         }))
     }
+
+    async fn renew_lapsed(
+        &self,
+        _: Request<v1::RenewRequest>,
+    ) -> Result<Response<v1::RenewResponse>, Status> {
+        Err(Status::unimplemented("nobody renews here"))
+    }
 }
 
 struct Bench {
@@ -194,6 +201,22 @@ async fn a_folder_that_is_a_nodes_already_is_left_alone() {
     assert!(matches!(&error, join::Error::AlreadyJoined { name, .. } if name == "node-1"), "{error}");
     assert_eq!(std::fs::read(bench.folder.path().join("node.pem")).unwrap(), before);
     assert_eq!(bench.door.requests.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_folder_of_an_evicted_node_joins_again_with_a_key_of_its_own() {
+    let bench = Bench::new().await;
+    bench.join().await.unwrap();
+    let before = std::fs::read(bench.folder.path().join("node.key")).unwrap();
+    let marker = bench.folder.path().join("expelled.json");
+    std::fs::write(&marker, r#"{"code":"evicted","reason":"gone","at_ms":0}"#).unwrap();
+    std::fs::remove_file(bench.folder.path().join("node.key")).unwrap();
+    bench.door.refusals.lock().unwrap().push(Status::new(Code::PermissionDenied, "not yet"));
+    let refused = bench.join().await.unwrap_err().to_string();
+    assert!(refused.contains("not yet") && marker.exists(), "{refused}");
+    bench.join().await.unwrap();
+    assert!(!marker.exists());
+    assert_ne!(std::fs::read(bench.folder.path().join("node.key")).unwrap(), before);
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ mod tests;
 
 pub use content::{Content, PartContent, Rejected, Resource, decode_resource, encode_resource};
 pub use fields::{digests, manifest, manifest_entries, part};
-pub use node::{Acked, Hello, NodeSaid, Refused, wire_digests};
+pub use node::{Acked, Hello, NodeSaid, Refused, SessionProof, counter_in, wire_digests};
 pub use report::{Report, ReportedFunction, Seen};
 pub use status::{Status, ToolState, ToolStatus, VersionState, VersionStatus};
 

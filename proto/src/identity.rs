@@ -7,10 +7,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use domain::id::{EdgeName, NodeId};
+use domain::time::Timestamp;
 
 /// The name under which the control plane's node port is verified, at whatever address it is reached:
 /// each of its certificates carries it, so that nodes need not know which names an address has.
 pub const SERVER_NAME: &str = "control-plane.pintle";
+
+/// How far certificates are dated back, minutes: clocks that are behind by less take them.
+pub const BACKDATED_MINUTES: i64 = 10;
+
+/// How many days after its certificate ended a node may have another for its key alone (30-nodes, 1).
+pub const LAPSED_DAYS: i64 = 30;
 
 /// Which node a certificate names (SPIFFE ID, one path per node).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -79,6 +86,18 @@ impl NodeIdentity {
             _ => Err(Error::Uris { got: uris.len() }),
         }
     }
+}
+
+/// From when to when a certificate (DER) is in force.
+///
+/// # Errors
+/// `der` is no certificate.
+pub fn validity(der: &[u8]) -> Result<(Timestamp, Timestamp), Error> {
+    use x509_parser::prelude::{FromDer as _, X509Certificate};
+    let (_, certificate) = X509Certificate::from_der(der).map_err(Error::Certificate)?;
+    let at =
+        |time: x509_parser::time::ASN1Time| Timestamp::from_millis(time.timestamp().saturating_mul(1_000));
+    Ok((at(certificate.validity().not_before), at(certificate.validity().not_after)))
 }
 
 /// The URIs among a certificate's alternative names.

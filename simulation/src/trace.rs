@@ -59,6 +59,7 @@ pub(crate) fn node(message: &v1::NodeMessage) -> String {
             format!("status: {}", status.versions.iter().map(one).collect::<Vec<_>>().join(", "))
         }
         Some(Message::Heartbeat(_)) => "Heartbeat".to_owned(),
+        Some(Message::CounterKept(_)) => "CounterKept".to_owned(),
         other => format!("{other:?}").chars().take(60).collect(),
     }
 }

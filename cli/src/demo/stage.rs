@@ -83,8 +83,14 @@ impl Stage {
         let place = Place::new(Some(folder))?;
         fs::create_dir_all(place.server()).context("make the control plane's folder")?;
         let began = Instant::now();
-        let plan =
-            ServerPlan { data: place.server(), database: None, people: ANY, node: ANY, node_address: None };
+        let plan = ServerPlan {
+            data: place.server(),
+            database: None,
+            people: ANY,
+            node: ANY,
+            node_address: None,
+            node_certificate_life: None,
+        };
         let server = embed::start_server(plan).await?;
         let people = format!("http://{}", server.people_address());
         let client = Client::new(&people, token_from(&place.admin_token())?)?;

@@ -1,4 +1,4 @@
-//! `pintle node …`: join tokens, joining, running a node, the list of nodes, logs.
+//! `pintle node …`: join tokens, joining, running a node, the list of nodes, taking nodes out, logs.
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -6,9 +6,13 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::exit::Exit;
 
+mod ban;
+mod evict;
 mod join;
+mod keep;
 mod list;
 mod logs;
+mod rm;
 mod run;
 mod show;
 mod token;
@@ -16,7 +20,7 @@ mod token;
 /// Verbs of `pintle node`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Makes a join token: one string that holds all a node needs
+    /// Makes, lists and revokes join tokens: one string that holds all a node needs
     Token(token::Args),
     /// Joins this machine to a fleet
     Join(join::Args),
@@ -24,8 +28,16 @@ pub(crate) enum Command {
     Run(run::Args),
     /// Every node, and what is wrong with it
     List(list::Args),
-    /// One node: what it has and is granted, what its tools are confined to, what is wrong with it
+    /// One node: how it stands, what it has and is granted, what its tools are confined to, what is wrong with it
     Show(show::Args),
+    /// Takes a node out of the fleet: it stops at once and must join again
+    Evict(evict::Args),
+    /// Takes a node out of the fleet for ever
+    Ban(ban::Args),
+    /// Of a node that has copies, picks the one that goes on
+    Keep(keep::Args),
+    /// Takes an evicted node off the list
+    Rm(rm::Args),
     /// What the tools of this machine's node write to stderr
     Logs(logs::Args),
 }
@@ -41,6 +53,10 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Exit> {
         Command::Run(args) => run::run(&args, context).await,
         Command::List(args) => list::run(&args, context).await,
         Command::Show(args) => show::run(&args, context).await,
+        Command::Evict(args) => evict::run(&args, context).await,
+        Command::Ban(args) => ban::run(&args, context).await,
+        Command::Keep(args) => keep::run(&args, context).await,
+        Command::Rm(args) => rm::run(&args, context).await,
         Command::Logs(args) => logs::run(&args, context).await,
     }
 }

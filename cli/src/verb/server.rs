@@ -2,7 +2,10 @@
 
 #![expect(clippy::doc_markdown, reason = "these comments are help texts, which terminals show as they are")]
 
+mod ca;
+
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
@@ -15,9 +18,12 @@ use crate::place::Running;
 /// Flags of `pintle server`.
 #[derive(Debug, clap::Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
     after_help = "Example:\n  pintle server --database postgres://pintle@db/pintle --node-listen 0.0.0.0:7401 --node-address fleet.example.com:7401"
 )]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    pub command: Option<Command>,
     /// Where people and this program reach it
     #[arg(long, default_value = "127.0.0.1:7400", value_name = "ADDR")]
     pub listen: SocketAddr,
@@ -30,6 +36,16 @@ pub(crate) struct Args {
     /// postgres://… [default: SQLite in the data folder]
     #[arg(long, value_name = "URL", env = "PINTLE_DATABASE", hide_env_values = true)]
     pub database: Option<String>,
+    /// How long certificates of nodes last; nodes renew them at half of it
+    #[arg(long, default_value = "24h", value_parser = humantime::parse_duration, value_name = "TIME")]
+    pub node_certificate_life: Duration,
+}
+
+/// What else is done with a server's folder.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Takes the fleet to another authority, step by step
+    Ca(ca::Args),
 }
 
 /// Runs until Ctrl-C or SIGTERM.
@@ -37,6 +53,9 @@ pub(crate) struct Args {
 /// # Errors
 /// An address is in use, or the data cannot be opened.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    if let Some(Command::Ca(args)) = &args.command {
+        return ca::run(args, context);
+    }
     embed::log_to_stderr();
     let place = &context.place;
     std::fs::create_dir_all(place.server())
@@ -47,6 +66,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         people: args.listen,
         node: args.node_listen,
         node_address: args.node_address,
+        node_certificate_life: Some(args.node_certificate_life),
     })
     .await?;
     let running = Running {

@@ -2,10 +2,11 @@
 
 use crate::{pintle, text};
 
-const VERBS: [&[&str]; 34] = [
+const VERBS: [&[&str]; 41] = [
     &["up"],
     &["demo"],
     &["server"],
+    &["server", "ca"],
     &["call"],
     &["mcp"],
     &["assign"],
@@ -19,6 +20,12 @@ const VERBS: [&[&str]; 34] = [
     &["node", "run"],
     &["node", "list"],
     &["node", "show"],
+    &["node", "evict"],
+    &["node", "ban"],
+    &["node", "keep"],
+    &["node", "rm"],
+    &["node", "token", "list"],
+    &["node", "token", "revoke"],
     &["node", "logs"],
     &["edge", "create"],
     &["edge", "list"],

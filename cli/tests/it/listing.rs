@@ -98,6 +98,18 @@ fn a_join_string_stands_alone_on_stdout() {
 }
 
 #[test]
+fn labels_of_a_join_token_are_sent_and_one_without_a_value_is_refused_here() {
+    let (fake, folder) = (Fake::start(), tempfile::tempdir().unwrap());
+    fake.on("POST /join-tokens", 200, json!({"id": "t", "join": "pintle1.abc", "edge": "a", "uses": 1}));
+    let token = ["node", "token", "--edge", "a", "--label"];
+    let refused = fake.pintle(folder.path()).args(token).arg("role").output().unwrap();
+    assert!(text(&refused.stderr).contains("write it as KEY=VALUE"), "{}", text(&refused.stderr));
+    let labelled = ["role=test", "--label", "rack=7"];
+    assert!(fake.pintle(folder.path()).args(token).args(labelled).output().unwrap().status.success());
+    assert_eq!(fake.only("POST").json()["labels"], json!({"role": "test", "rack": "7"}));
+}
+
+#[test]
 fn assign_waits_until_every_connected_node_serves_and_the_snapshot_is_taken() {
     let (fake, folder) = (Fake::start(), tempfile::tempdir().unwrap());
     let nodes = |state: &str| {

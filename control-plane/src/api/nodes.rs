@@ -1,11 +1,10 @@
 //! Nodes: who is there, what each has, what keeps it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use domain::id::NodeId;
 use domain::plugin_set::Part;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -13,10 +12,14 @@ use serde_json::{Map, Value, json};
 use super::answer::{Answer, page};
 use super::input::{self, Page};
 use super::problem::Problem;
-use super::{AppState, FleetView};
-use crate::operation::Code;
+use super::{AppState, FleetView, Presence};
+use crate::operation::find_node::find_node;
+use crate::operation::quarantine::{SeenSession, sessions};
 use crate::store::nodes::NodeVersion;
 use crate::store::{NodeRecord, Transaction, candidates, nodes};
+
+/// Above this a node's clock is named as a problem.
+const CLOCK_OFFSET_MS: u64 = 60_000;
 
 /// `?edge=` beside the page.
 #[derive(Debug, Deserialize)]
@@ -43,14 +46,7 @@ pub(super) async fn list(State(state): State<AppState>, Query(which): Query<Whic
 /// `GET /nodes/{node}`, by name or id.
 pub(super) async fn show(State(state): State<AppState>, Path(wanted): Path<String>) -> Answer {
     let mut tx = state.store.read().await?;
-    let mut node = nodes::by_name(&mut tx, input::plain(&wanted)?).await?;
-    if let (None, Ok(id)) = (&node, NodeId::parse(&wanted)) {
-        node = nodes::get(&mut tx, &id).await?;
-    }
-    let Some(node) = node else {
-        let shown: String = wanted.chars().take(100).collect();
-        return Err(Problem::of(Code::NotFound, format!("there is no node {shown}")));
-    };
+    let node = find_node(&mut tx, input::plain(&wanted)?).await?;
     Ok(Json(describe(&mut tx, &*state.fleet, &node).await?))
 }
 
@@ -81,6 +77,10 @@ async fn describe(tx: &mut Transaction, fleet: &dyn FleetView, node: &NodeRecord
             })
         })
         .collect();
+    let mut problems: Vec<String> = versions.iter().filter_map(problem).collect();
+    problems.extend(presence.as_ref().and_then(clock_problem));
+    let stands = &node.standing;
+    let sessions = sessions(&node.copies);
     Ok(json!({
         "id": node.id.as_str(),
         "name": node.name.as_str(),
@@ -95,8 +95,36 @@ async fn describe(tx: &mut Transaction, fleet: &dyn FleetView, node: &NodeRecord
         "held": held,
         "grants": grants,
         "versions": versions.iter().map(version).collect::<Vec<_>>(),
-        "problems": versions.iter().filter_map(problem).collect::<Vec<_>>(),
+        "problems": problems,
+        "labels": node.labels.iter().collect::<BTreeMap<_, _>>(),
+        "standing": stands.standing.as_str(),
+        "standing_reason": (!stands.reason.is_empty()).then_some(&stands.reason),
+        "standing_by": (!stands.by.is_empty()).then_some(&stands.by),
+        "standing_at": stands.at.map(|at| at.to_string()),
+        "sessions": sessions.iter().map(session).collect::<Vec<_>>(),
+        "certificate": {
+            "until": node.certificate.until.map(|at| at.to_string()),
+            "authority": (!node.certificate.issuer.is_empty()).then_some(&node.certificate.issuer),
+        },
     }))
+}
+
+/// One of several copies of a node.
+fn session(seen: &SeenSession) -> Value {
+    json!({
+        "session": seen.counter,
+        "boot": (!seen.boot.is_empty()).then_some(&seen.boot),
+        "address": (!seen.address.is_empty()).then_some(&seen.address),
+        "last_seen": seen.at.to_string(),
+    })
+}
+
+/// Certificates are dated back by ten minutes, so this is well before one is refused.
+fn clock_problem(presence: &Presence) -> Option<String> {
+    let offset = presence.clock_offset_ms;
+    let direction = if offset > 0 { "ahead of" } else { "behind" };
+    (offset.unsigned_abs() > CLOCK_OFFSET_MS)
+        .then(|| format!("its clock is {} s {direction} the server's", offset.unsigned_abs() / 1_000))
 }
 
 /// One version as its node says that it stands.

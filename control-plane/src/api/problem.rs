@@ -111,10 +111,17 @@ const fn status(code: Code) -> StatusCode {
         Code::Invalid | Code::ArchiveDiffers => StatusCode::BAD_REQUEST,
         Code::BadBundle | Code::KindNotBuilt => StatusCode::UNPROCESSABLE_ENTITY,
         Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Code::VersionDiffers | Code::ToolTaken | Code::ApprovalStale | Code::NotAdoptable => {
-            StatusCode::CONFLICT
-        }
-        Code::JoinRefused | Code::Denied => StatusCode::FORBIDDEN,
+        Code::VersionDiffers
+        | Code::ToolTaken
+        | Code::ApprovalStale
+        | Code::NotAdoptable
+        | Code::StandingDiffers => StatusCode::CONFLICT,
+        Code::JoinRefused
+        | Code::NodeEvicted
+        | Code::NodeBanned
+        | Code::NodeQuarantined
+        | Code::RenewalOver
+        | Code::Denied => StatusCode::FORBIDDEN,
         Code::Unauthenticated => StatusCode::UNAUTHORIZED,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
     }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::AppState;
 use super::answer::Answer;
+use crate::operation::roll_authority::progress;
 use crate::store::{audits, changes, edges, meta, nodes, orphans, pins, plugins};
 
 /// More edges or plugins than this are not counted further.
@@ -14,6 +15,7 @@ const COUNT_MAX: u64 = 100_000;
 
 /// `GET /status`.
 pub(super) async fn show(State(state): State<AppState>) -> Answer {
+    let authority = progress(&state.store).await?;
     let mut tx = state.store.read().await?;
     let plugins = plugins::names(&mut tx, "", COUNT_MAX).await?;
     let mut waiting_origins = 0;
@@ -27,6 +29,12 @@ pub(super) async fn show(State(state): State<AppState>) -> Answer {
             "id": meta::get(&mut tx, meta::FLEET_ID).await?,
             "name": meta::get(&mut tx, meta::FLEET_NAME).await?,
             "epoch": meta::epoch(&mut tx).await?,
+        },
+        "authority": {
+            "key_sha256": authority.issuing,
+            "next_key_sha256": authority.next,
+            "nodes_without_next": authority.distrusting.len(),
+            "nodes_of_others": authority.of_others.len(),
         },
         "version": env!("CARGO_PKG_VERSION"),
         "node_address": state.door.node_address,

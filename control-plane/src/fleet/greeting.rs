@@ -12,7 +12,7 @@ use domain::id::NodeId;
 use domain::plugin_set::{Part, Scope};
 use proto::convert::{Hello, Status};
 
-use super::{Edge, Fleet, lock};
+use super::{Counter, Edge, Fleet, Judged, Turn, lock};
 use crate::operation::{self, find_bundle, note_node};
 use crate::server::Chain;
 
@@ -23,22 +23,52 @@ pub(super) struct Noted {
     pub(super) said: Digest,
 }
 
+/// What a Hello is answered with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Greeted {
+    /// A Welcome.
+    Welcome {
+        /// Nodes of the fleet.
+        fleet_size: u32,
+        /// What the node is to keep for its next Hello.
+        counter: Option<Counter>,
+        /// Whether the Hello is to be noted again, behind the answer: see [`Fleet::note_again`].
+        again: bool,
+    },
+    /// A Goodbye.
+    Turned(Turn),
+}
+
 impl Fleet {
-    /// Notes what a node said as it connected; answers how many nodes the fleet has. The edge's trust
-    /// speaks of what the node has when this returns.
+    /// Judges who says this Hello, and notes what it says. The edge's trust speaks of what the node has
+    /// when this returns.
     ///
     /// # Errors
     /// The database.
-    pub async fn greet(&self, node: &NodeId, edge: &Edge, hello: &Hello) -> Result<u32, super::Error> {
+    pub async fn greet(
+        &self,
+        node: &NodeId,
+        edge: &Edge,
+        address: &str,
+        hello: &Hello,
+    ) -> Result<Greeted, super::Error> {
+        match self.judge(node, address, hello).await? {
+            Judged::Turned(turn) => Ok(Greeted::Turned(turn)),
+            Judged::Right(counter) => {
+                let (fleet_size, again) = self.note(node, edge, hello).await?;
+                Ok(Greeted::Welcome { fleet_size, counter, again })
+            }
+        }
+    }
+
+    /// Answers how many nodes the fleet has, and whether it is to be noted again.
+    async fn note(&self, node: &NodeId, edge: &Edge, hello: &Hello) -> Result<(u32, bool), super::Error> {
         let fault = |source| super::Error::Load { scope: Scope::Node(node.clone()), source };
         let noted = Noted {
             agent_version: Arc::clone(&hello.agent_version),
             said: note_node::said_digest(&hello.versions, &hello.status),
         };
         let is_noted = lock(&self.inner.noted).get(node) == Some(&noted) && speaks_of_all(edge, hello);
-        if is_noted && self.inner.store.is_shared() {
-            self.check_behind(node, hello);
-        }
         if !is_noted {
             let _turn = self.turn().await;
             let now = (self.inner.clock)();
@@ -55,7 +85,8 @@ impl Fleet {
             0 => find_bundle::fleet_size(&self.inner.store).await.map_err(fault)?,
             counted => counted,
         };
-        Ok(u32::try_from(size).unwrap_or(u32::MAX))
+        let again = is_noted && self.inner.store.is_shared();
+        Ok((u32::try_from(size).unwrap_or(u32::MAX), again))
     }
 
     /// Notes how everything stands on a node.
@@ -77,18 +108,17 @@ impl Fleet {
         lock(&self.inner.noted).insert(node.clone(), noted);
     }
 
-    /// Notes again what is noted by this server: if another noted something else since, this is newer.
-    fn check_behind(&self, node: &NodeId, hello: &Hello) {
-        let (fleet, node, agent) = (self.clone(), node.clone(), Arc::clone(&hello.agent_version));
-        let (versions, status) = (hello.versions.clone(), hello.status.clone());
-        tokio::spawn(async move {
-            let _turn = fleet.turn().await;
-            let (store, now) = (&fleet.inner.store, (fleet.inner.clock)());
-            if let Err(error) = note_node::note_hello(store, now, &node, &agent, &versions, &status).await {
-                tracing::debug!(error = %Chain(&error), node.id = %node, "what a node said could not be checked");
-                lock(&fleet.inner.noted).remove(&node);
-            }
-        });
+    /// Notes again what is noted by this server: if another noted something else since, this is newer. The stream
+    /// does so in the order of what the node said, or a status that came later would be undone.
+    pub async fn note_again(&self, node: &NodeId, hello: &Hello) {
+        let _turn = self.turn().await;
+        let (store, now) = (&self.inner.store, (self.inner.clock)());
+        let (agent, versions) = (&hello.agent_version, &hello.versions);
+        let noted = note_node::note_hello(store, now, node, agent, versions, &hello.status).await;
+        if let Err(error) = noted {
+            tracing::debug!(error = %Chain(&error), node.id = %node, "what a node said could not be checked");
+            lock(&self.inner.noted).remove(node);
+        }
     }
 }
 

@@ -19,6 +19,7 @@ impl Fleet {
     /// # Errors
     /// The first that could not be read; the others were looked at.
     pub async fn look(&self, all: bool) -> Result<(), Error> {
+        self.look_at_standings().await?;
         let _one_look = self.inner.looking.lock().await;
         // Read before the look: whatever is committed later is none that it missed.
         let before = if all { self.positions(None).await? } else { Vec::new() };
@@ -131,8 +132,10 @@ impl Fleet {
         let scope = Scope::Node(node.clone());
         let grants = Arc::new(self.build(&scope, Part::Grants, Some(&known.grants)).await?);
         let edge = lock(&self.inner.edges).get(&known.record.edge).cloned();
-        let newer = Known { record: known.record.clone(), grants: Arc::clone(&grants) };
-        lock(&self.inner.known).insert(node.clone(), Arc::new(newer));
+        // How it stands may have changed while they were built.
+        if let Some(now) = lock(&self.inner.known).get_mut(node) {
+            *now = Arc::new(Known { record: now.record.clone(), grants: Arc::clone(&grants) });
+        }
         if let Some(edge) = edge {
             edge.signal(node, |own| own.grants = grants);
         }

@@ -13,7 +13,7 @@ use proto::convert::Acked;
 use rand::RngExt as _;
 use tokio::sync::watch;
 
-use super::{EncodedPart, lock};
+use super::{EncodedPart, Ending, lock};
 use crate::store::NodeRecord;
 
 /// Reconnects per second that a fleet is asked to keep to: what one core does in TLS handshakes.
@@ -50,7 +50,7 @@ impl EdgeSet {
 }
 
 /// Why a stream is to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Farewell {
     /// The server stops; come back after so many milliseconds.
     Drain {
@@ -59,6 +59,8 @@ pub enum Farewell {
     },
     /// The node has a newer stream.
     Superseded,
+    /// The node may not work any longer.
+    Ended(Ending),
 }
 
 impl Farewell {

@@ -36,7 +36,7 @@ async fn fixture() -> Fixture {
     start_fleet(&store, &by(), "test").await.unwrap();
     create_edge(&store, &by(), &edge()).await.unwrap();
     let (_, signer) = testing::signer(folder.path());
-    Fixture { fleet: Fleet::new(store.clone(), signer, now), store, _folder: folder }
+    Fixture { fleet: Fleet::new(store.clone(), signer, now, || 7), store, _folder: folder }
 }
 
 fn edge() -> EdgeName {
@@ -52,6 +52,7 @@ impl Fixture {
             public_key_sha256: Digest::of(name.as_bytes()),
             node_name: NodeName::parse(name).unwrap(),
             agent_version: "0.1.0".to_owned(),
+            certified: crate::store::Certified::default(),
         };
         join(&self.store, now(), &input).await.unwrap().node_id
     }
@@ -138,6 +139,10 @@ async fn who_has_a_part_and_who_is_waited_for_is_told_by_name() {
     assert_eq!(fixture.fleet.acknowledged(&edge(), Part::Trust).unwrap().acknowledged, 0);
 }
 
+fn welcome() -> Greeted {
+    Greeted::Welcome { fleet_size: 1, counter: None, again: false }
+}
+
 fn hello(agent: &str) -> Hello {
     Hello {
         boot: BootId::parse("b-1").unwrap(),
@@ -148,6 +153,7 @@ fn hello(agent: &str) -> Hello {
         bodies: Vec::new(),
         status: Status::default(),
         clock: now(),
+        session: None,
     }
 }
 
@@ -158,7 +164,7 @@ async fn of_many_nodes_that_speak_at_once_a_few_are_written_and_people_wait_for_
     let registration = fixture.register(&node).await;
     let busy = [fixture.fleet.turn().await, fixture.fleet.turn().await, fixture.fleet.turn().await];
     let said = hello("1");
-    let mut greeting = std::pin::pin!(fixture.fleet.greet(&node, &registration.edge, &said));
+    let mut greeting = std::pin::pin!(fixture.fleet.greet(&node, &registration.edge, "", &said));
     assert!(futures::poll!(&mut greeting).is_pending(), "it is not in the database's queue");
     fixture.raise(Scope::Edge(edge()), Part::Trust).await;
     fixture.fleet.look(true).await.unwrap();
@@ -171,14 +177,14 @@ async fn a_known_node_that_comes_back_as_it_was_is_answered_from_memory() {
     let fixture = fixture().await;
     let node = fixture.node("a").await;
     let registration = fixture.register(&node).await;
-    assert_eq!(fixture.fleet.greet(&node, &registration.edge, &hello("1")).await.unwrap(), 1);
+    assert_eq!(fixture.fleet.greet(&node, &registration.edge, "", &hello("1")).await.unwrap(), welcome());
     fixture.fleet.look(true).await.unwrap();
     fixture.fleet.note_status(&node, &Status::default()).await.unwrap();
     drop(registration);
     fixture.store.close().await;
     let registration = fixture.register(&node).await;
-    assert_eq!(fixture.fleet.greet(&node, &registration.edge, &hello("1")).await.unwrap(), 1);
-    fixture.fleet.greet(&node, &registration.edge, &hello("2")).await.unwrap_err();
+    assert_eq!(fixture.fleet.greet(&node, &registration.edge, "", &hello("1")).await.unwrap(), welcome());
+    fixture.fleet.greet(&node, &registration.edge, "", &hello("2")).await.unwrap_err();
 }
 
 #[test]

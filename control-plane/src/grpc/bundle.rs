@@ -34,7 +34,8 @@ async fn get(
     let (Some(node), Ok(digest)) = (peer.node, Digest::parse(&archive)) else {
         return empty(StatusCode::NOT_FOUND);
     };
-    let found = bundle_for((&context.store, &context.blobs), &node.identity.node, &digest).await;
+    let asks = (&node.identity.node, &node.key);
+    let found = bundle_for((&context.store, &context.blobs), asks, &digest).await;
     let path = match found {
         Ok(Some(path)) => path,
         // Whether there is such an archive is nobody's business whose plan does not name it.

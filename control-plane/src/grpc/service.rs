@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use proto::convert::MESSAGE_MAX;
 use proto::v1::NodeMessage;
+use proto::v1::server_message::Message;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
@@ -17,7 +18,8 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::codec::SessionCodec;
 use super::door::Peer;
-use super::{Context, stream};
+use super::stream::Admitted;
+use super::{Context, session, stream};
 
 /// Messages between a session and its connection. More would only hide that a node is slow.
 const OUTBOX: usize = 2;
@@ -75,10 +77,20 @@ impl StreamingService<NodeMessage> for Session {
             // The door lets nobody without a certificate get here.
             let stranger = || Status::unauthenticated("a node certificate of this fleet is needed");
             let peer = request.extensions().get::<Peer>().cloned().ok_or_else(stranger)?;
-            let registration = stream::admit(&context, &peer).await?.ok_or_else(stranger)?;
             let (out, messages) = mpsc::channel(OUTBOX);
-            let session = stream::run(Arc::clone(&context), registration, request.into_inner(), out);
-            context.streams.spawn(Box::pin(session));
+            match stream::admit(&context, &peer).await? {
+                Admitted::Stranger => return Err(stranger()),
+                Admitted::Turned(turn) => {
+                    let goodbye = session::encode(Message::Goodbye(session::goodbye_of(&turn)));
+                    // There is room for it: nothing was sent yet.
+                    out.try_send(goodbye).ok();
+                }
+                Admitted::Node(registration) => {
+                    let from = (*registration, peer.address.to_string());
+                    let session = stream::run(Arc::clone(&context), from, request.into_inner(), out);
+                    context.streams.spawn(Box::pin(session));
+                }
+            }
             let ok: fn(Bytes) -> Result<Bytes, Status> = Ok;
             Ok(Response::new(ReceiverStream::new(messages).map(ok)))
         })

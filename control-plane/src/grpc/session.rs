@@ -26,7 +26,7 @@ use proto::convert::{Acked, Hello, NodeSaid, Refused, Report, Status};
 use proto::v1;
 use proto::v1::server_message::Message;
 
-use crate::fleet::{EdgeSet, EncodedPart, FRESH_MS, Farewell};
+use crate::fleet::{Counter, EdgeSet, EncodedPart, FRESH_MS, Farewell, Turn};
 use crate::operation::rewind::Proof;
 use hello::Step;
 use reports::Reports;
@@ -72,8 +72,13 @@ pub(super) enum Input {
     Said(NodeSaid),
     /// The plugin set may have changed.
     Set(Set),
-    /// [`Effect::Admit`] is done: what the Welcome says.
-    Admitted { session: String, epoch: u64, fleet_size: u32 },
+    /// [`Effect::Admit`] is done: what the Welcome says; a counter for nodes that keep one; whether the Hello is
+    /// to be noted again.
+    Admitted { session: String, epoch: u64, fleet_size: u32, counter: Option<Counter>, again: bool },
+    /// [`Effect::Admit`] is done: the node is turned away.
+    Turned(Turn),
+    /// [`Effect::NoteAgain`] is done, or failed.
+    NotedAgain,
     /// [`Effect::Reload`] or [`Effect::Rewind`] is done.
     Reloaded(Set),
     /// [`Effect::Salvage`] is done: whether the node is to be asked for what it holds.
@@ -116,6 +121,8 @@ pub(super) enum Output {
     Acked(Acked),
     /// The node refused something.
     Refused(Refused),
+    /// The node has the counter of this stream on its disk.
+    Kept(u64),
     /// Ask the node for those of these that nobody was asked for lately.
     Want(Vec<ListingHash>),
     /// Work that takes a while; one at a time, in order.
@@ -129,6 +136,8 @@ pub(super) enum Output {
 pub(super) enum Effect {
     /// Note what the node said of itself.
     Admit(Arc<Hello>),
+    /// Note it once more, behind the Welcome: another server may have noted something else.
+    NoteAgain(Arc<Hello>),
     /// Read the heads again: the node has a newer one than memory does.
     Reload,
     /// The node has newer ones than the database, validly signed: begin a new epoch, and read the heads.
@@ -153,8 +162,8 @@ pub(super) struct Identity {
     pub(super) fleet: Arc<str>,
     pub(super) edge: EdgeName,
     pub(super) node: NodeId,
-    /// The fleet's authority (certificate, DER), to check heads that the node shows.
-    pub(super) authority: Arc<[u8]>,
+    /// The fleet's authorities (certificates, DER), to check heads that the node shows.
+    pub(super) authorities: Arc<[Vec<u8>]>,
 }
 
 #[derive(Debug)]
@@ -196,6 +205,8 @@ pub(super) struct Session {
     forked: bool,
     /// The digest of the status that is noted or being noted.
     status: Option<Digest>,
+    /// The session counter that the Welcome carries.
+    counter: Option<Counter>,
     /// Bodies that were found for a Need whose texts are still being read.
     answer: Vec<Bytes>,
     wall: Timestamp,
@@ -215,6 +226,7 @@ impl Session {
             watch: Watch::new(now),
             forked: false,
             status: None,
+            counter: None,
             answer: Vec::new(),
             wall: Timestamp::default(),
             out: VecDeque::new(),
@@ -254,9 +266,12 @@ impl Session {
                 self.set = set;
                 self.push(now);
             }
-            Input::Admitted { session, epoch, fleet_size } => {
+            Input::Admitted { session, epoch, fleet_size, counter, again } => {
+                self.counter = counter;
+                self.note_again(again);
                 self.admitted(now, (session, epoch, fleet_size));
             }
+            Input::Turned(turn) => self.turned(&turn),
             Input::Reloaded(set) => self.reloaded(now, set),
             Input::Lost(is_lost) => self.lost(now, is_lost),
             Input::HeldKept => self.salvaged(now),
@@ -267,7 +282,7 @@ impl Session {
                 bodies.extend(texts);
                 self.send_bodies(bodies);
             }
-            Input::StatusNoted(true) | Input::Tick => {}
+            Input::NotedAgain | Input::StatusNoted(true) | Input::Tick => {}
             Input::StatusNoted(false) => self.status = None,
             Input::Failed => self.goodbye("refused", "the control plane cannot answer now", 1_000),
             Input::Farewell(Farewell::Drain { after_ms }) => {
@@ -276,6 +291,7 @@ impl Session {
             Input::Farewell(Farewell::Superseded) => {
                 self.goodbye("superseded", "this node has a newer stream", 0);
             }
+            Input::Farewell(Farewell::Ended(ending)) => self.turned(&ending.turn()),
         }
     }
 
@@ -292,6 +308,11 @@ impl Session {
             NodeSaid::Listings(_) => {}
             NodeSaid::HeldPart(update) => self.shown(now, *update),
             NodeSaid::Status(status) => self.note_status(status),
+            NodeSaid::Kept(counter) => {
+                if self.counter.as_ref().is_some_and(|given| given.value == counter) {
+                    self.out.push_back(Output::Kept(counter));
+                }
+            }
             NodeSaid::Heartbeat(digest) => {
                 let want_status = digest != self.status;
                 self.send(Message::HeartbeatAck(v1::HeartbeatAck {
@@ -395,8 +416,14 @@ impl Session {
     }
 
     fn goodbye(&mut self, code: &str, reason: &str, reconnect_after_ms: u32) {
-        let goodbye = v1::Goodbye { code: code.to_owned(), reason: reason.to_owned(), reconnect_after_ms };
-        self.send(Message::Goodbye(goodbye));
+        let challenge = Vec::new();
+        let (code, reason) = (code.to_owned(), reason.to_owned());
+        self.send(Message::Goodbye(v1::Goodbye { code, reason, reconnect_after_ms, challenge }));
+        self.close();
+    }
+
+    fn turned(&mut self, turn: &Turn) {
+        self.send(Message::Goodbye(goodbye_of(turn)));
         self.close();
     }
 
@@ -411,6 +438,16 @@ impl Session {
 
     fn send(&mut self, message: Message) {
         self.out.push_back(Output::Send(encode(message)));
+    }
+}
+
+/// What somebody who is turned away is told.
+pub(super) fn goodbye_of(turn: &Turn) -> v1::Goodbye {
+    v1::Goodbye {
+        code: turn.code.to_owned(),
+        reason: turn.reason.as_ref().to_owned(),
+        reconnect_after_ms: turn.after_ms,
+        challenge: turn.challenge.clone(),
     }
 }
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::digest::ListingHash;
 use domain::plugin_set::Part;
-use proto::convert::{NodeSaid, Report};
+use domain::standing::Standing;
+use proto::convert::{Hello, NodeSaid, Report};
 use proto::v1;
 use proto::v1::NodeMessage;
 use proto::v1::server_message::Message;
@@ -24,7 +25,7 @@ use super::Context;
 use super::door::Peer;
 use super::session::bodies::BODIES_BYTES_MAX;
 use super::session::{self, Effect, Identity, Input, Outcome, Output, Session, Set};
-use crate::fleet::{Registration, lock};
+use crate::fleet::{Ending, Greeted, Registration, Turn, lock};
 use crate::operation::record_listing::{Recorded, record_listing};
 use crate::operation::store_texts;
 use crate::server::Chain;
@@ -44,37 +45,63 @@ const LAST_WITHIN: Duration = Duration::from_secs(2);
 
 type Work = Pin<Box<dyn Future<Output = Input> + Send>>;
 
-/// Finds the node and takes its stream in place of an older one; `None` without a certificate.
-pub(super) async fn admit(context: &Arc<Context>, peer: &Peer) -> Result<Option<Registration>, Status> {
-    let Some(node) = &peer.node else { return Ok(None) };
+/// Who may open a stream.
+pub(super) enum Admitted {
+    /// A node, in place of its older stream.
+    Node(Box<Registration>),
+    /// A node that is told once more that it may not work.
+    Turned(Turn),
+    /// Nobody that showed a certificate.
+    Stranger,
+}
+
+/// Finds the node and takes its stream in place of an older one.
+pub(super) async fn admit(context: &Arc<Context>, peer: &Peer) -> Result<Admitted, Status> {
+    let Some(node) = &peer.node else { return Ok(Admitted::Stranger) };
     let unavailable = |error: crate::fleet::Error| {
         tracing::error!(error = %Chain(&error), "a node's stream could not be opened");
         Status::unavailable("the control plane cannot read this node's plugin set now; try again")
     };
     let id = &node.identity.node;
-    let record = context.fleet.node(id).await.map_err(unavailable)?;
-    let is_same = record.is_some_and(|r| r.public_key_sha256 == node.key && r.edge == node.identity.edge);
-    if !is_same {
-        return Err(Status::permission_denied("no node with this id, key and edge is on record; join again"));
+    let unknown = || Status::permission_denied("no node with this id, key and edge is on record; join again");
+    let Some(record) = context.fleet.node(id).await.map_err(unavailable)? else {
+        let removed = context.fleet.removed(id).await.map_err(unavailable)?;
+        return removed.map(|ending| Admitted::Turned(ending.turn())).ok_or_else(unknown);
+    };
+    if record.public_key_sha256 != node.key || record.edge != node.identity.edge {
+        return Err(unknown());
     }
-    context.fleet.register(id, peer.address).await.map_err(unavailable)
+    // A quarantined one is heard first: what it says tells the copies apart.
+    let ending = Ending::of(&record).filter(|ending| ending.standing != Standing::Quarantined);
+    if let Some(ending) = ending {
+        return Ok(Admitted::Turned(ending.turn()));
+    }
+    let registration = context.fleet.register(id, peer.address).await.map_err(unavailable)?;
+    registration.map(|one| Admitted::Node(Box::new(one))).ok_or_else(unknown)
 }
 
 /// Runs one stream to its end.
 pub(super) async fn run(
     context: Arc<Context>,
-    registration: Registration,
+    (registration, address): (Registration, String),
     inbound: Streaming<NodeMessage>,
     out: mpsc::Sender<Bytes>,
 ) {
-    let mut stream = Stream::new(context, registration);
+    let mut stream = Stream::new(context, registration, address);
     stream.serve(inbound, &out).await;
+    let (context, node) = (Arc::clone(&stream.context), stream.registration.record.id.clone());
+    let owed = stream.owed.take();
     stream.send_last(&out).await;
+    if let Some(hello) = owed {
+        context.fleet.note_again(&node, &hello).await;
+    }
 }
 
 struct Stream {
     context: Arc<Context>,
     registration: Registration,
+    /// From where the node comes.
+    address: String,
     session: Session,
     /// Texts that this node was asked for; others that it sends are refused.
     asked: Arc<Mutex<BTreeSet<ListingHash>>>,
@@ -82,27 +109,31 @@ struct Stream {
     unsent_bytes: usize,
     work: VecDeque<Effect>,
     running: Option<Work>,
+    /// To be noted again, also if the stream ends before.
+    owed: Option<Arc<Hello>>,
     is_closing: bool,
 }
 
 impl Stream {
-    fn new(context: Arc<Context>, registration: Registration) -> Self {
+    fn new(context: Arc<Context>, registration: Registration, address: String) -> Self {
         let identity = Identity {
             fleet: Arc::clone(context.authority.fleet()),
             edge: registration.edge.name.clone(),
             node: registration.record.id.clone(),
-            authority: context.authority.certificate().as_ref().into(),
+            authorities: context.authority.certificates().map(|der| der.to_vec()).collect(),
         };
         let session = Session::new(identity, Set::default(), context.monotonic_ms());
         let mut stream = Self {
             context,
             registration,
+            address,
             session,
             asked: Arc::default(),
             unsent: VecDeque::new(),
             unsent_bytes: 0,
             work: VecDeque::new(),
             running: None,
+            owed: None,
             is_closing: false,
         };
         stream.read_set();
@@ -150,6 +181,10 @@ impl Stream {
     }
 
     fn hear(&mut self, message: NodeMessage) {
+        // Whoever was told to go says nothing more that counts.
+        if self.registration.own.borrow().farewell.is_some() {
+            return;
+        }
         match NodeSaid::try_from(message) {
             Ok(said) => {
                 self.registration.seen((self.context.clock)());
@@ -175,7 +210,7 @@ impl Stream {
     }
 
     fn read_own(&mut self) {
-        let farewell = self.registration.own.borrow_and_update().farewell;
+        let farewell = self.registration.own.borrow_and_update().farewell.clone();
         match farewell {
             Some(farewell) => self.handle(Input::Farewell(farewell)),
             None => self.read_set(),
@@ -183,6 +218,9 @@ impl Stream {
     }
 
     fn handle(&mut self, input: Input) {
+        if matches!(input, Input::NotedAgain) {
+            self.owed = None;
+        }
         let now = self.context.monotonic_ms();
         for output in self.session.handle(now, (self.context.clock)(), input) {
             self.carry_out(now, output);
@@ -198,6 +236,7 @@ impl Stream {
         match output {
             Output::Send(message) => self.send(message),
             Output::Acked(acked) => self.registration.acked(&acked),
+            Output::Kept(counter) => self.context.fleet.counter_kept(&self.registration.record.id, counter),
             Output::Refused(refused) => tracing::warn!(
                 node.id = %self.registration.record.id,
                 part = %refused.part,
@@ -213,7 +252,12 @@ impl Stream {
                     self.ask(&claimed);
                 }
             }
-            Output::Do(effect) => self.work.push_back(effect),
+            Output::Do(effect) => {
+                if let Effect::NoteAgain(hello) = &effect {
+                    self.owed = Some(Arc::clone(hello));
+                }
+                self.work.push_back(effect);
+            }
             Output::Close => self.is_closing = true,
         }
     }
@@ -260,13 +304,17 @@ impl Stream {
             Effect::Admit(hello) => {
                 self.registration.clock_offset(hello.clock.millis_since(now));
                 let session = format!("{}/{}", self.registration.edge.name, self.registration.session);
-                let edge = Arc::clone(&self.registration.edge);
+                let (edge, address) = (Arc::clone(&self.registration.edge), self.address.clone());
                 Box::pin(async move {
-                    let greeted = context.fleet.greet(&node, &edge, &hello).await;
+                    let greeted = context.fleet.greet(&node, &edge, &address, &hello).await;
                     let epoch = edge.set().get(Part::Trust).map_or(1, |trust| trust.position.epoch);
                     admitted(&node, session, epoch, greeted)
                 })
             }
+            Effect::NoteAgain(hello) => Box::pin(async move {
+                context.fleet.note_again(&node, &hello).await;
+                Input::NotedAgain
+            }),
             Effect::Reload => self.reread(None),
             Effect::Rewind(proofs) => self.reread(Some(proofs)),
             Effect::Salvage(held) => self.is_lost(held),
@@ -319,10 +367,13 @@ fn admitted(
     node: &domain::id::NodeId,
     session: String,
     epoch: u64,
-    greeted: Result<u32, crate::fleet::Error>,
+    greeted: Result<Greeted, crate::fleet::Error>,
 ) -> Input {
     match greeted {
-        Ok(fleet_size) => Input::Admitted { session, epoch, fleet_size },
+        Ok(Greeted::Welcome { fleet_size, counter, again }) => {
+            Input::Admitted { session, epoch, fleet_size, counter, again }
+        }
+        Ok(Greeted::Turned(turn)) => Input::Turned(turn),
         Err(error) => {
             tracing::error!(error = %Chain(&error), node.id = %node, "a Hello could not be noted");
             Input::Failed

@@ -2,6 +2,7 @@
 
 use domain::audit::Event;
 use domain::id::EdgeName;
+use domain::label::Labels;
 use domain::time::Timestamp;
 
 use super::{By, Code, Error};
@@ -27,16 +28,30 @@ pub struct IssuedJoinToken {
     pub expires_at: Timestamp,
 }
 
-/// Makes a join token for an edge.
+/// Makes a join token for an edge, without labels.
 ///
 /// # Errors
-/// No such edge; uses or life outside their bounds.
+/// As [`issue_labelled`].
 pub async fn issue_join_token(
     store: &Store,
     by: &By,
     edge: &EdgeName,
     uses: u64,
     ttl_ms: u64,
+) -> Result<IssuedJoinToken, Error> {
+    issue_labelled(store, by, edge, (uses, ttl_ms), Labels::default()).await
+}
+
+/// Makes a join token for an edge, for so many nodes and milliseconds; the nodes get its labels.
+///
+/// # Errors
+/// No such edge; uses or life outside their bounds.
+pub async fn issue_labelled(
+    store: &Store,
+    by: &By,
+    edge: &EdgeName,
+    (uses, ttl_ms): (u64, u64),
+    labels: Labels,
 ) -> Result<IssuedJoinToken, Error> {
     if !(1..=USES_MAX).contains(&uses) {
         return Err(Error::refused(Code::Invalid, format!("uses is {uses}, expected 1 to {USES_MAX}")));
@@ -61,9 +76,11 @@ pub async fn issue_join_token(
         created_by: by.origin.actor.clone(),
         expires_at,
         revoked_at: None,
+        labels: labels.clone(),
     };
     tokens::insert_join(tx.tx(), &token).await?;
-    tx.audit(&by.origin, Event::JoinTokenCreate { token: id.clone(), edge: edge.clone(), uses, expires_at });
+    let (token, edge) = (id.clone(), edge.clone());
+    tx.audit(&by.origin, Event::JoinTokenCreate { token, edge, uses, expires_at, labels });
     tx.commit(by.now).await?;
     Ok(IssuedJoinToken { id, secret, expires_at })
 }

@@ -1,17 +1,20 @@
 //! Lets a node join with a token.
 
 use domain::audit::{Event, Origin};
+use domain::clone::Known;
 use domain::digest::Digest;
 use domain::id::{EdgeName, NodeId, NodeName};
 use domain::plugin_set::{Part, Scope};
+use domain::standing::Standing;
 use domain::time::Timestamp;
 use domain::visible::make_visible;
 use uuid::Uuid;
 
-use super::{Code, Error};
+use super::remove_node::take_off;
+use super::{By, Code, Error};
 use crate::auth::secret;
 use crate::store::tokens::{self, JoinToken};
-use crate::store::{NodeRecord, Store, Transaction, WriteTx, nodes};
+use crate::store::{Certified, NodeRecord, Stands, Store, Transaction, WriteTx, nodes};
 
 /// What a node asks with.
 #[derive(Debug, Clone)]
@@ -26,6 +29,8 @@ pub struct JoinInput {
     pub node_name: NodeName,
     /// Its agent's version.
     pub agent_version: String,
+    /// The certificate that it is to get.
+    pub certified: Certified,
 }
 
 /// A node that joined.
@@ -49,32 +54,33 @@ pub async fn join(store: &Store, now: Timestamp, input: &JoinInput) -> Result<Jo
     find(&mut store.read().await?, input).await?;
     let mut tx = store.begin_write().await?;
     let token = find(tx.tx(), input).await?;
-    if let Some(node) = nodes::by_key(tx.tx(), &input.public_key_sha256).await? {
-        if node.edge == token.edge {
-            return Ok(Joined { node_id: node.id, name: node.name, edge: node.edge });
-        }
-        let detail = format!(
-            "this key is that of node {} of edge {}, the token is for edge {}",
-            node.name, node.edge, token.edge
-        );
-        return Err(refused(&detail, "join with a new key, in an empty data folder"));
+    if let Some(node) = known(tx.tx(), input, &token).await? {
+        nodes::certified(tx.tx(), &node.id, &input.certified).await?;
+        tx.commit(now).await?;
+        return Ok(Joined { node_id: node.id, name: node.name, edge: node.edge });
     }
     check(&token, now)?;
     if !tokens::use_join(tx.tx(), &token.id).await? {
         return Err(used_up(&token));
     }
+    let origin = Origin { actor: format!("join_token/{}", token.id), source: "enroll".to_owned() };
     let node = NodeRecord {
         id: node_id(),
-        name: free_name(&mut tx, &input.node_name).await?,
+        name: free_name(&mut tx, &By { now, origin: origin.clone() }, &input.node_name).await?,
         edge: token.edge.clone(),
         public_key_sha256: input.public_key_sha256,
         agent_version: make_visible(&input.agent_version).chars().take(64).collect(),
         joined_at: now,
         last_seen_at: None,
+        labels: token.labels.clone(),
+        standing: Stands::default(),
+        known: Known::default(),
+        copies: "[]".to_owned(),
+        certificate: input.certified.clone(),
     };
     nodes::insert(tx.tx(), &node, &token.id).await?;
+    nodes::certified(tx.tx(), &node.id, &node.certificate).await?;
     tx.raise(Scope::Node(node.id.clone()), Part::Grants);
-    let origin = Origin { actor: format!("join_token/{}", token.id), source: "enroll".to_owned() };
     tx.audit(
         &origin,
         Event::NodeJoin {
@@ -97,6 +103,38 @@ async fn find(tx: &mut Transaction, input: &JoinInput) -> Result<JoinToken, Erro
             "ask for a new one: pintle node token --edge EDGE",
         )
     })
+}
+
+/// The node that has this key already, if it may go on with it.
+async fn known(
+    tx: &mut Transaction,
+    input: &JoinInput,
+    token: &JoinToken,
+) -> Result<Option<NodeRecord>, Error> {
+    const NEW_KEY: &str = "join with a new key, in an empty data folder";
+    let Some(node) = nodes::by_key(tx, &input.public_key_sha256).await? else {
+        return match nodes::former_by_key(tx, &input.public_key_sha256).await? {
+            Some(name) => {
+                Err(refused(&format!("this key is that of node {name}, which was evicted"), NEW_KEY))
+            }
+            None => Ok(None),
+        };
+    };
+    let standing = node.standing.standing;
+    if standing != Standing::Active {
+        return Err(refused(
+            &format!("this key is that of node {}, which is {standing}", node.name),
+            NEW_KEY,
+        ));
+    }
+    if node.edge == token.edge {
+        return Ok(Some(node));
+    }
+    let detail = format!(
+        "this key is that of node {} of edge {}, the token is for edge {}",
+        node.name, node.edge, token.edge
+    );
+    Err(refused(&detail, NEW_KEY))
 }
 
 fn check(token: &JoinToken, now: Timestamp) -> Result<(), Error> {
@@ -124,10 +162,16 @@ fn node_id() -> NodeId {
     NodeId::parse(&Uuid::now_v7().to_string()).expect("a UUID is a node's id")
 }
 
-/// The name, or the first of `NAME-2`, `NAME-3`, … that no node has.
-async fn free_name(tx: &mut WriteTx, wanted: &NodeName) -> Result<NodeName, Error> {
-    if nodes::by_name(tx.tx(), wanted.as_str()).await?.is_none() {
-        return Ok(wanted.clone());
+/// The name, or the first of `NAME-2`, `NAME-3`, … that no node has. An evicted node makes room: most often
+/// it is the same machine that comes back.
+async fn free_name(tx: &mut WriteTx, by: &By, wanted: &NodeName) -> Result<NodeName, Error> {
+    match nodes::by_name(tx.tx(), wanted.as_str()).await? {
+        None => return Ok(wanted.clone()),
+        Some(holder) if holder.standing.standing == Standing::Evicted => {
+            take_off(tx, by, &holder).await?;
+            return Ok(wanted.clone());
+        }
+        Some(_) => {}
     }
     let short: String = wanted.as_str().chars().take(56).collect();
     for number in 2_u32.. {

@@ -6,6 +6,7 @@ use domain::audit::Event;
 use domain::digest::Digest;
 use domain::id::{NodeId, PluginVersion};
 use domain::plugin_set::{Part, Scope};
+use domain::standing::Standing;
 use domain::time::Timestamp;
 use domain::visible::make_visible;
 use proto::convert::{Status, VersionStatus};
@@ -14,7 +15,7 @@ use serde_json::json;
 use super::reconcile_changes::reconcile_changes;
 use super::{By, Error};
 use crate::store::nodes::NodeVersion;
-use crate::store::{NodeRecord, Store, WriteTx, assignments, nodes, sightings};
+use crate::store::{NodeRecord, Store, Transaction, WriteTx, assignments, nodes, sightings};
 
 /// Most characters of an agent's version that are kept: SemVer with a commit.
 const AGENT_VERSION_MAX: usize = 64;
@@ -72,7 +73,7 @@ async fn note_said(
     mut said: BTreeMap<PluginVersion, NodeVersion>,
 ) -> Result<(), Error> {
     let mut tx = store.read().await?;
-    let Some(record) = nodes::get(&mut tx, node).await? else { return Ok(()) };
+    let Some(record) = active(&mut tx, node).await? else { return Ok(()) };
     let is_same_agent = agent_version.is_none_or(|version| version == record.agent_version);
     let before = as_map(nodes::versions(&mut tx, node).await?);
     if before != said {
@@ -85,6 +86,9 @@ async fn note_said(
         return Ok(());
     }
     let mut tx = store.begin_write().await?;
+    if active(tx.tx(), node).await?.is_none() {
+        return Ok(());
+    }
     if let Some(version) = agent_version {
         nodes::set_agent(tx.tx(), node, version).await?;
     }
@@ -93,19 +97,30 @@ async fn note_said(
     Ok(())
 }
 
-/// Notes when nodes were last heard of, all in one transaction.
+/// The node's record, if it may work.
+async fn active(tx: &mut Transaction, node: &NodeId) -> Result<Option<NodeRecord>, Error> {
+    let record = nodes::get(tx, node).await?;
+    Ok(record.filter(|record| record.standing.standing == Standing::Active))
+}
+
+/// Notes when nodes were last heard of, and which session counters they have on their disks, all in one
+/// transaction.
 ///
 /// # Errors
 /// What the store says.
-pub async fn note_last_seen(store: &Store, batch: &[(NodeId, Timestamp)]) -> Result<(), Error> {
-    if batch.is_empty() {
-        return Ok(());
-    }
+pub async fn note_alive(
+    store: &Store,
+    now: Timestamp,
+    seen: &[(NodeId, Timestamp)],
+    kept: &[(NodeId, u64)],
+) -> Result<(), Error> {
     let mut tx = store.begin_write().await?;
-    for some in batch.chunks(SEEN_AT_ONCE) {
+    for some in seen.chunks(SEEN_AT_ONCE) {
         nodes::seen(tx.tx(), some).await?;
     }
-    let now = batch.iter().map(|(_, at)| *at).max().unwrap_or_default();
+    for (node, counter) in kept {
+        nodes::kept(tx.tx(), node, *counter).await?;
+    }
     tx.commit(now).await?;
     Ok(())
 }

@@ -11,6 +11,7 @@ use domain::name::{ListedName, ToolNames, check_function_name, judge_names, tool
 use domain::origin::{AddressClass, PinState};
 use domain::plugin_set::{Part, Scope};
 use domain::snapshot::{Judgement, judge};
+use domain::standing::Standing;
 use domain::time::Timestamp;
 use domain::visible::make_visible;
 use proto::convert::{Report, Seen};
@@ -299,6 +300,10 @@ fn is_older(newest: Option<&Newest>, boot: &BootId, sequence: u64) -> bool {
 
 /// Why the node has nothing to say about this.
 async fn foreign(tx: &mut Transaction, node: &NodeRecord, said: &Report) -> Result<Option<String>, Error> {
+    let now = nodes::get(tx, &node.id).await?;
+    if now.is_none_or(|now| now.standing.standing != Standing::Active) {
+        return Ok(Some(format!("node {} may not work any longer", node.name)));
+    }
     if !plugins::tools(tx, &said.version).await?.iter().any(|tool| tool.tool == said.tool) {
         return Ok(Some(format!("{} has no tool {}", said.version, make_visible(said.tool.as_str()))));
     }

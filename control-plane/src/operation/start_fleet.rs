@@ -32,6 +32,8 @@ pub async fn start_fleet(store: &Store, by: &By, name: &str) -> Result<Fleet, Er
         meta::set_once(tx.tx(), meta::EPOCH, "1").await?;
         tx.audit(&by.origin, Event::FleetCreate { fleet: id, name: name.to_owned() });
     }
+    let key: [u8; 32] = rand::random();
+    meta::set_once(tx.tx(), meta::SESSION_KEY, &hex::encode(key)).await?;
     let id = meta::get(tx.tx(), meta::FLEET_ID).await?.unwrap_or_default();
     let name = meta::get(tx.tx(), meta::FLEET_NAME).await?.unwrap_or_default();
     let epoch = meta::epoch(tx.tx()).await?;

@@ -123,6 +123,7 @@ impl Fleet {
             public_key_sha256: Digest::of(name.as_bytes()),
             node_name: NodeName::parse(name).unwrap(),
             agent_version: "0.1.0".to_owned(),
+            certified: crate::store::Certified::default(),
         };
         join(&self.store, self.by().now, &input).await.unwrap().node_id
     }

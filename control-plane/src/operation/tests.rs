@@ -1,9 +1,11 @@
 mod approving;
+mod expelling;
 mod guarding;
 mod joining;
 mod listing;
 mod pinning;
 mod policies;
 mod pushing;
+mod renewing;
 mod rewinding;
 mod trying;

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::digest::Digest;
-use proto::identity::{NodeIdentity, SERVER_NAME};
+use domain::time::Timestamp;
+use proto::identity::{BACKDATED_MINUTES, NodeIdentity, SERVER_NAME};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PublicKeyData, SanType, SubjectPublicKeyInfo,
@@ -14,23 +16,24 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer as _;
 
 use super::{Error, key_file};
+use crate::store::Certified;
 
-/// Life of a node's certificate. The design's 24 hours need renewal on the stream; until nodes renew,
-/// 90 days keep them from dying in between.
-pub const NODE_CERTIFICATE_DAYS: i64 = 90;
+/// Life of a node's certificate unless the server is told otherwise: nodes renew it at half of it, so that a
+/// control plane that is away for half a day costs nobody its certificate.
+pub const NODE_CERTIFICATE_LIFE: Duration = Duration::from_hours(24);
 
 /// Life of the node port's certificate, which the server makes anew each day.
-pub const SERVER_CERTIFICATE_DAYS: i64 = 30;
+pub const SERVER_CERTIFICATE_DAYS: u64 = 30;
 
 /// Life of the authority's and the head signer's certificates; both are made anew at each start.
-const AUTHORITY_CERTIFICATE_DAYS: i64 = 3_650;
+const AUTHORITY_CERTIFICATE_DAYS: u64 = 3_650;
 
-/// How far certificates are dated back: clocks of nodes that are behind by less take them.
-const BACKDATED_MINUTES: i64 = 10;
+/// How far the others are dated back.
+const BACKDATED: Duration = Duration::from_mins(BACKDATED_MINUTES.unsigned_abs());
 
 /// How far the authority's and the signer's are dated back, so that heads that an earlier start of
 /// the server signed count too.
-const AUTHORITY_BACKDATED_DAYS: i64 = 3_650;
+const AUTHORITY_BACKDATED_DAYS: u64 = 3_650;
 
 /// Most bytes of a signing request: an RSA-4096 one with a dozen attributes.
 const REQUEST_MAX: usize = 8 * 1024;
@@ -41,6 +44,9 @@ pub struct Authority {
     certificate: CertificateDer<'static>,
     key_digest: Digest,
     fleet: Arc<str>,
+    node_life: Duration,
+    /// Trusted beside it, while a fleet goes over to another.
+    others: Vec<CertificateDer<'static>>,
 }
 
 impl std::fmt::Debug for Authority {
@@ -122,11 +128,49 @@ impl Authority {
         params.distinguished_name.push(DnType::CommonName, format!("Pintle fleet {fleet}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        span(&mut params, AUTHORITY_BACKDATED_DAYS * 24 * 60, AUTHORITY_CERTIFICATE_DAYS);
+        span(&mut params, days(AUTHORITY_BACKDATED_DAYS), days(AUTHORITY_CERTIFICATE_DAYS));
         let issue = |source| Error::Issue { whose: "the fleet's authority".to_owned(), source };
         let certificate = params.self_signed(&key).map_err(issue)?.der().clone();
         let key_digest = Digest::of(&key.subject_public_key_info());
-        Ok(Self { issuer: Issuer::new(params, key), certificate, key_digest, fleet: fleet.into() })
+        Ok(Self {
+            issuer: Issuer::new(params, key),
+            certificate,
+            key_digest,
+            fleet: fleet.into(),
+            node_life: NODE_CERTIFICATE_LIFE,
+            others: Vec::new(),
+        })
+    }
+
+    /// The same, with another life of nodes' certificates.
+    #[must_use]
+    pub const fn with_node_life(mut self, life: Duration) -> Self {
+        self.node_life = life;
+        self
+    }
+
+    /// The same, with another authority that is trusted beside it.
+    #[must_use]
+    pub fn beside(mut self, other: &Self) -> Self {
+        self.others.push(other.certificate.clone());
+        self
+    }
+
+    /// All certificates that are trusted, its own first.
+    pub fn certificates(&self) -> impl Iterator<Item = &CertificateDer<'static>> {
+        std::iter::once(&self.certificate).chain(&self.others)
+    }
+
+    /// What the record says of a certificate that it issues to a node at `now`.
+    pub fn certified(&self, now: Timestamp) -> Certified {
+        let life = i64::try_from(self.node_life.as_millis()).unwrap_or(i64::MAX);
+        let digests = self.certificates().filter_map(|der| proto::head::key_digest(der).ok());
+        let digests: Vec<String> = digests.map(|digest| digest.to_string()).collect();
+        Certified {
+            until: Some(now.plus_millis(life)),
+            issuer: self.key_digest.to_string(),
+            authorities: digests.join(","),
+        }
     }
 
     /// Its certificate.
@@ -156,7 +200,7 @@ impl Authority {
         let whose = identity.to_string();
         let usage = ExtendedKeyUsagePurpose::ClientAuth;
         let mut params = leaf(identity.node.as_str(), vec![uri(&whose)?], usage);
-        span(&mut params, BACKDATED_MINUTES, NODE_CERTIFICATE_DAYS);
+        span(&mut params, BACKDATED, self.node_life);
         self.sign(&params, &request.key, whose)
     }
 
@@ -175,7 +219,7 @@ impl Authority {
         let names = std::iter::once(SERVER_NAME).chain(hosts).map(name).collect::<Result<_, _>>();
         let names = names.map_err(|source| Error::Issue { whose: whose.clone(), source })?;
         let mut params = leaf(SERVER_NAME, names, ExtendedKeyUsagePurpose::ServerAuth);
-        span(&mut params, BACKDATED_MINUTES, SERVER_CERTIFICATE_DAYS);
+        span(&mut params, BACKDATED, days(SERVER_CERTIFICATE_DAYS));
         self.sign(&params, key, whose)
     }
 
@@ -184,7 +228,7 @@ impl Authority {
         let whose = proto::head::signer_uri(&self.fleet);
         let usage = ExtendedKeyUsagePurpose::CodeSigning;
         let mut params = leaf("head signer", vec![uri(&whose)?], usage);
-        span(&mut params, AUTHORITY_BACKDATED_DAYS * 24 * 60, AUTHORITY_CERTIFICATE_DAYS);
+        span(&mut params, days(AUTHORITY_BACKDATED_DAYS), days(AUTHORITY_CERTIFICATE_DAYS));
         self.sign(&params, key, whose)
     }
 
@@ -212,12 +256,12 @@ fn uri(text: &str) -> Result<SanType, Error> {
     text.try_into().map(SanType::URI).map_err(|source| Error::Issue { whose: text.to_owned(), source })
 }
 
-fn span(params: &mut CertificateParams, backdated_minutes: i64, days: i64) {
+const fn days(days: u64) -> Duration {
+    Duration::from_hours(days * 24)
+}
+
+fn span(params: &mut CertificateParams, backdated: Duration, life: Duration) {
     let now = std::time::SystemTime::now();
-    let at = |minutes: i64| {
-        let span = std::time::Duration::from_secs(minutes.unsigned_abs() * 60);
-        if minutes < 0 { now - span } else { now + span }.into()
-    };
-    params.not_before = at(-backdated_minutes);
-    params.not_after = at(days * 24 * 60);
+    params.not_before = (now - backdated).into();
+    params.not_after = (now + life).into();
 }

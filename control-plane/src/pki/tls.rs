@@ -45,7 +45,7 @@ impl ResolvesServerCert for ServerKey {
 }
 
 /// TLS 1.3 only, since both ends are ours. A client may come without a certificate (to join); one
-/// that it shows must be the authority's, for a client. No session is resumed, so each connection
+/// that it shows must be of an authority that is trusted, for a client. No session is resumed, so each connection
 /// is checked anew.
 ///
 /// # Errors
@@ -53,7 +53,9 @@ impl ResolvesServerCert for ServerKey {
 pub fn server_config(key: Arc<ServerKey>, authority: &Authority) -> Result<ServerConfig, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();
-    roots.add(authority.certificate().clone()).map_err(Error::Tls)?;
+    for trusted in authority.certificates() {
+        roots.add(trusted.clone()).map_err(Error::Tls)?;
+    }
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
         .allow_unauthenticated()
         .build()

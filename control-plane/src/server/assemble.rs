@@ -12,14 +12,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::folder::DataFolder;
-use super::{Chain, Config, Error, Server};
+use super::{CERTIFICATE_LIFE_MAX, Chain, Config, Error, Server};
 use crate::api::{self, AppState, Clock, Door};
 use crate::auth::first_start;
 use crate::fleet::Fleet;
 use crate::grpc::{self, Context};
 use crate::operation::By;
+use crate::operation::roll_authority::{bind_next, switch};
 use crate::operation::start_fleet::{bind_authority, start_fleet};
-use crate::pki::{Authority, HeadSigner, ServerKey, server_config};
+use crate::pki::{self, Authority, AuthorityFiles, HeadSigner, ServerKey, server_config};
 use crate::store::{self, Blobs, Store, meta};
 
 /// How many connections may wait to be accepted: those of a fleet that comes back at once, as far
@@ -31,6 +32,7 @@ const RENEW_EVERY: Duration = Duration::from_hours(24);
 
 pub(super) async fn start(config: Config) -> Result<Server, Error> {
     check_people_listen(config.people_listen)?;
+    check_certificate_life(config.node_certificate_life)?;
     let folder = DataFolder::open(&config.data)?;
     let by = By { now: now(), origin: Origin { actor: "server".to_owned(), source: "start".to_owned() } };
     let url = config.database.clone().unwrap_or_else(|| {
@@ -50,7 +52,7 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
     let node_address = local(&nodes, "nodes", config.node_listen)?;
     let advertised = config.node_address.clone().unwrap_or_else(|| node_address.to_string());
 
-    let fleet = Fleet::new(store.clone(), signer, now);
+    let fleet = Fleet::new(store.clone(), signer, now, rand::random);
     let streams = TaskTracker::new();
     let context = Arc::new(Context {
         store: store.clone(),
@@ -105,15 +107,42 @@ fn check_people_listen(address: SocketAddr) -> Result<(), Error> {
     if address.ip().to_canonical().is_loopback() { Ok(()) } else { Err(Error::Exposed { address }) }
 }
 
-/// The fleet's authority: made by the first server, the same one for each after it.
+fn check_certificate_life(got: Duration) -> Result<(), Error> {
+    if (Duration::from_secs(1)..=CERTIFICATE_LIFE_MAX).contains(&got) {
+        return Ok(());
+    }
+    Err(Error::CertificateLife { got, most: CERTIFICATE_LIFE_MAX })
+}
+
+/// The fleet's authority: made by the first server, the same one for each after it; and beside it those that the
+/// fleet goes over to, or comes from, if their keys are here.
 async fn open_authority(config: &Config, store: &Store, by: &By, fleet: &str) -> Result<Authority, Error> {
     let path = config.authority_key.clone().unwrap_or_else(|| config.data.join("ca.key"));
+    let files = AuthorityFiles::new(&path);
     let bound = bound_authority(store).await.map_err(Error::Store)?;
-    let authority = Authority::open(&path, fleet, bound.as_deref())?;
+    let authority = match Authority::open(&path, fleet, bound.as_deref()) {
+        Err(pki::Error::OtherAuthority { path, got, expected }) => {
+            let key = got.to_string();
+            if !switch(store, by, &key).await.map_err(Error::Prepare)? {
+                return Err(pki::Error::OtherAuthority { path, got, expected }.into());
+            }
+            Authority::open(&path, fleet, Some(&key))?
+        }
+        opened => opened?,
+    };
     let own = authority.key_digest().to_string();
     // Of two servers that start at once on a new database, one binds its key and the other stops.
     let bound = bind_authority(store, by, &own).await.map_err(Error::Prepare)?;
     authority.check_bound(&path, &bound)?;
+    let mut authority = authority.with_node_life(config.node_certificate_life);
+    if files.next.exists() {
+        let next = Authority::open(&files.next, fleet, None)?;
+        bind_next(store, by, &next.key_digest().to_string()).await.map_err(Error::Prepare)?;
+        authority = authority.beside(&next);
+    }
+    if files.previous.exists() {
+        authority = authority.beside(&Authority::open(&files.previous, fleet, None)?);
+    }
     Ok(authority)
 }
 

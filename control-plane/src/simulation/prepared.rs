@@ -88,6 +88,7 @@ async fn prepare(
             public_key_sha256: Digest::of(name.as_str().as_bytes()),
             node_name: name.clone(),
             agent_version: "simulated".to_owned(),
+            certified: authority.certified(now),
         };
         let node = join(&store, now, &input).await.map_err(failed("join"))?.node_id;
         joined.push(NodeIdentity { fleet: fleet.id.as_str().into(), edge: edge.clone(), node });

@@ -13,6 +13,7 @@ statements! {
     RAISE_ALL = "update heads set epoch = $1, generation = generation + 1";
     JUMP = "update heads set generation = $3 + 1 where scope = $1 and part = $2 and generation <= $3";
     GET = "select scope, part, epoch, generation from heads where scope = $1 and part = $2";
+    REMOVE = "delete from heads where scope = $1";
     ALL = "select scope, part, epoch, generation from heads order by scope, part";
 }
 
@@ -51,6 +52,11 @@ pub(crate) async fn raise_all(
         tx.execute(JUMP, args![scope, part, position.generation]).await?;
     }
     Ok(())
+}
+
+/// Drops the heads of what is on record no longer.
+pub(crate) async fn remove(tx: &mut Transaction, scope: &Scope) -> Result<(), Error> {
+    tx.execute(REMOVE, args![scope]).await.map(|_| ())
 }
 
 /// Where a part stands.

@@ -11,10 +11,18 @@ pub(crate) const FLEET_NAME: &str = "fleet.name";
 pub(crate) const EPOCH: &str = "epoch";
 /// SHA-256 of the authority's `SubjectPublicKeyInfo`, hexadecimal.
 pub(crate) const AUTHORITY_KEY: &str = "authority.key_sha256";
+/// SHA-256 of the key of the authority that the fleet goes over to, hexadecimal; empty if it does not.
+pub(crate) const NEXT_AUTHORITY_KEY: &str = "authority.next_key_sha256";
+/// The key that session counters are sealed with, hexadecimal; made at the first start.
+pub(crate) const SESSION_KEY: &str = "session.key";
+/// Raised whenever a node stands differently, so that servers that remember nodes read them again.
+pub(crate) const STANDINGS: &str = "nodes.standings";
 
 statements! {
     GET = "select value from meta where key = $1";
-    SET = "insert into meta (key, value) values ($1, $2) on conflict (key) do update set value = excluded.value";
+    PUT = "insert into meta (key, value) values ($1, $2) on conflict (key) do update set value = excluded.value";
+    RAISE = "insert into meta (key, value) values ($1, '1') \
+             on conflict (key) do update set value = cast(cast(meta.value as bigint) + 1 as text)";
     SET_ONCE = "insert into meta (key, value) values ($1, $2) on conflict (key) do nothing";
 }
 
@@ -30,7 +38,23 @@ pub(crate) async fn set_once(tx: &mut Transaction, key: &str, value: &str) -> Re
 
 /// Sets the fleet's epoch.
 pub(crate) async fn set_epoch(tx: &mut Transaction, epoch: u64) -> Result<(), Error> {
-    tx.execute(SET, args![EPOCH, epoch.to_string()]).await.map(|_| ())
+    put(tx, EPOCH, &epoch.to_string()).await
+}
+
+/// Sets it, whatever it was.
+pub(crate) async fn put(tx: &mut Transaction, key: &str, value: &str) -> Result<(), Error> {
+    tx.execute(PUT, args![key, value]).await.map(|_| ())
+}
+
+/// Counts it up by one, from nothing to 1.
+pub(crate) async fn raise(tx: &mut Transaction, key: &str) -> Result<(), Error> {
+    tx.execute(RAISE, args![key]).await.map(|_| ())
+}
+
+/// How often it was counted up.
+pub(crate) async fn counted(tx: &mut Transaction, key: &str) -> Result<u64, Error> {
+    let text = get(tx, key).await?.unwrap_or_else(|| "0".to_owned());
+    text.parse().map_err(|fault| Error::inconsistent("a count", &text, fault))
 }
 
 /// The fleet's epoch.

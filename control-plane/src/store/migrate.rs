@@ -33,6 +33,12 @@ const STEPS: &[(i64, &str, &str, &str)] = &[
         include_str!("../../../migrations/sqlite/0004_edge_policies.sql"),
         include_str!("../../../migrations/postgres/0004_edge_policies.sql"),
     ),
+    (
+        5,
+        "identity",
+        include_str!("../../../migrations/sqlite/0005_identity.sql"),
+        include_str!("../../../migrations/postgres/0005_identity.sql"),
+    ),
 ];
 
 /// Brings the tables to this version's form. Of `SQLite`, the caller holds the [`lock`].

@@ -2,25 +2,53 @@
 
 use std::collections::HashMap;
 
+use domain::clone::{Known, Pick};
 use domain::digest::Digest;
 use domain::id::{EdgeName, NodeId, NodeName, PluginVersion};
+use domain::label::Labels;
+use domain::standing::Standing;
 use domain::time::Timestamp;
 
 use super::Error;
 use super::plugins::read_version;
 use super::sql::{Row, Statement, Transaction, args, statements};
 
+/// The columns of a [`NodeRecord`], in its order, of the nodes that `$rest` names.
+macro_rules! records {
+    ($rest:literal) => {
+        concat!(
+            "select id, name, edge, public_key_sha256, agent_version, joined_at, last_seen_at, labels, standing, \
+             standing_reason, standing_by, standing_at, session_counter, kept_session, kept_up_to, copies, \
+             certificate_until, issuer, authorities from nodes ",
+            $rest
+        )
+    };
+}
+
 statements! {
-    INSERT = "insert into nodes (id, name, edge, public_key_sha256, join_token, agent_version, joined_at) \
-              values ($1, $2, $3, $4, $5, $6, $7)";
-    BY_ID = "select id, name, edge, public_key_sha256, agent_version, joined_at, last_seen_at from nodes where id = $1";
-    BY_NAME = "select id, name, edge, public_key_sha256, agent_version, joined_at, last_seen_at from nodes where name = $1";
-    BY_KEY = "select id, name, edge, public_key_sha256, agent_version, joined_at, last_seen_at from nodes \
-              where public_key_sha256 = $1";
-    LIST = "select id, name, edge, public_key_sha256, agent_version, joined_at, last_seen_at from nodes \
-            where name > $1 and ($2 = '' or edge = $2) order by name limit $3";
+    INSERT = "insert into nodes (id, name, edge, public_key_sha256, join_token, agent_version, joined_at, labels) \
+              values ($1, $2, $3, $4, $5, $6, $7, $8)";
+    BY_ID = records!("where id = $1");
+    BY_NAME = records!("where name = $1");
+    BY_KEY = records!("where public_key_sha256 = $1");
+    LIST = records!("where name > $1 and ($2 = '' or edge = $2) order by name limit $3");
+    ALL = records!("order by id");
+    SET_STANDING = "update nodes set standing = $2, standing_reason = $3, standing_by = $4, standing_at = $5, \
+                    session_counter = $6, kept_session = $7, kept_up_to = $8, copies = $9 where id = $1";
+    KEPT = "update nodes set session_counter = $2 where id = $1 and session_counter < $2 and standing = 'active' \
+            and (kept_up_to is null or kept_up_to < $2)";
+    COUNTERS = "select id, session_counter from nodes where standing = 'active' and session_counter > 0";
+    CERTIFIED = "update nodes set certificate_until = $2, issuer = $3, authorities = $4 where id = $1";
+    DISTRUSTING = "select name from nodes where standing = 'active' and authorities not like $1 order by name";
+    OF_OTHER_ISSUERS = "select name from nodes where standing = 'active' and issuer <> $1 order by name";
+    DELETE_VERSIONS = "delete from node_versions where node = $1";
+    DELETE_GRANTS = "delete from grants where node = $1";
+    DELETE = "delete from nodes where id = $1";
+    INSERT_FORMER = "insert into former_nodes (id, name, edge, public_key_sha256, removed_at, removed_by) \
+                     values ($1, $2, $3, $4, $5, $6)";
+    FORMER_BY_ID = "select name, public_key_sha256 from former_nodes where id = $1";
+    FORMER_BY_KEY = "select name, public_key_sha256 from former_nodes where public_key_sha256 = $1";
     COUNT = "select count(*) from nodes";
-    ALL = "select id, name, edge, public_key_sha256, agent_version, joined_at, last_seen_at from nodes order by id";
     ALL_VERSIONS = "select plugin, version, state, reason, tools, node from node_versions order by node";
     SET_AGENT = "update nodes set agent_version = $2 where id = $1 and agent_version <> $2";
     VERSIONS = "select plugin, version, state, reason, tools from node_versions where node = $1 order by plugin, version";
@@ -64,6 +92,46 @@ pub struct NodeRecord {
     pub joined_at: Timestamp,
     /// When it was last heard of; written in batches.
     pub last_seen_at: Option<Timestamp>,
+    /// What its join token called it.
+    pub labels: Labels,
+    /// Whether it may work, and who said so when and why.
+    pub standing: Stands,
+    /// What tells it from its copies; written in batches.
+    pub known: Known,
+    /// JSON array of the sessions that were seen of it while it has copies.
+    pub copies: String,
+    /// The certificate that was issued to it last.
+    pub certificate: Certified,
+}
+
+/// Whether a node may work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stands {
+    /// How it stands.
+    pub standing: Standing,
+    /// Why, in the words of who said so.
+    pub reason: String,
+    /// Who said so.
+    pub by: String,
+    /// When.
+    pub at: Option<Timestamp>,
+}
+
+/// The certificate that was issued last.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Certified {
+    /// When it ends; `None` for one of a release before.
+    pub until: Option<Timestamp>,
+    /// SHA-256 of the key of its authority, hexadecimal; empty for one of a release before.
+    pub issuer: String,
+    /// Those of the authorities that the node was told to trust, with commas between.
+    pub authorities: String,
+}
+
+impl Default for Stands {
+    fn default() -> Self {
+        Self { standing: Standing::Active, reason: String::new(), by: String::new(), at: None }
+    }
 }
 
 /// How one version stands on one node.
@@ -85,7 +153,8 @@ pub(crate) async fn insert(tx: &mut Transaction, node: &NodeRecord, token: &str)
         &node.public_key_sha256,
         token,
         &node.agent_version,
-        node.joined_at
+        node.joined_at,
+        labels_text(&node.labels)
     ];
     tx.execute(INSERT, args).await.map(|_| ())
 }
@@ -113,6 +182,77 @@ pub(crate) async fn list(
     limit: u64,
 ) -> Result<Vec<NodeRecord>, Error> {
     tx.rows(LIST, args![after, edge, limit]).await?.iter().map(read).collect()
+}
+
+/// Writes how it stands, what tells it from its copies, and the copies.
+pub(crate) async fn set_standing(tx: &mut Transaction, node: &NodeRecord) -> Result<(), Error> {
+    let (stands, known) = (&node.standing, &node.known);
+    let integer = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let args = args![
+        &node.id,
+        stands.standing.as_str(),
+        &stands.reason,
+        &stands.by,
+        stands.at.map(Timestamp::as_millis),
+        known.acknowledged,
+        known.pick.map(|pick| integer(pick.kept)),
+        known.pick.map(|pick| integer(pick.up_to)),
+        &node.copies
+    ];
+    tx.execute(SET_STANDING, args).await.map(|_| ())
+}
+
+/// Notes that it has this session counter on its disk, unless the record is newer or a person picked among
+/// its copies meanwhile.
+pub(crate) async fn kept(tx: &mut Transaction, id: &NodeId, counter: u64) -> Result<(), Error> {
+    tx.execute(KEPT, args![id, counter]).await.map(|_| ())
+}
+
+/// The session counters of nodes that may work, as far as they are written.
+pub(crate) async fn counters(tx: &mut Transaction) -> Result<Vec<(NodeId, u64)>, Error> {
+    let rows = tx.rows(COUNTERS, args![]).await?;
+    rows.iter().map(|row| Ok((row.parsed(0, NodeId::parse)?, row.count(1)?))).collect()
+}
+
+/// Notes the certificate that was issued to it.
+pub(crate) async fn certified(tx: &mut Transaction, id: &NodeId, certified: &Certified) -> Result<(), Error> {
+    let until = certified.until.map(Timestamp::as_millis);
+    tx.execute(CERTIFIED, args![id, until, &certified.issuer, &certified.authorities]).await.map(|_| ())
+}
+
+/// Names of nodes that may work and were not told to trust the authority with that key.
+pub(crate) async fn distrusting(tx: &mut Transaction, key_sha256: &str) -> Result<Vec<String>, Error> {
+    let rows = tx.rows(DISTRUSTING, args![format!("%{key_sha256}%")]).await?;
+    rows.iter().map(|row| row.text(0)).collect()
+}
+
+/// Names of nodes that may work and whose certificate is of another authority than that with that key.
+pub(crate) async fn of_other_issuers(tx: &mut Transaction, key_sha256: &str) -> Result<Vec<String>, Error> {
+    let rows = tx.rows(OF_OTHER_ISSUERS, args![key_sha256]).await?;
+    rows.iter().map(|row| row.text(0)).collect()
+}
+
+/// Takes it off the record, with all that it said; what is kept is that there was such a node.
+pub(crate) async fn remove(
+    tx: &mut Transaction,
+    node: &NodeRecord,
+    (at, by): (Timestamp, &str),
+) -> Result<(), Error> {
+    tx.execute(DELETE_VERSIONS, args![&node.id]).await?;
+    tx.execute(DELETE_GRANTS, args![&node.id]).await?;
+    tx.execute(DELETE, args![&node.id]).await?;
+    let args = args![&node.id, &node.name, &node.edge, &node.public_key_sha256, at, by];
+    tx.execute(INSERT_FORMER, args).await.map(|_| ())
+}
+
+/// The name of a node of that id that was removed.
+pub(crate) async fn former(tx: &mut Transaction, id: &NodeId) -> Result<Option<NodeName>, Error> {
+    tx.row(FORMER_BY_ID, args![id]).await?.map(|row| row.parsed(0, NodeName::parse)).transpose()
+}
+
+/// The name of a node with that key that was removed.
+pub(crate) async fn former_by_key(tx: &mut Transaction, key: &Digest) -> Result<Option<NodeName>, Error> {
+    tx.row(FORMER_BY_KEY, args![key]).await?.map(|row| row.parsed(0, NodeName::parse)).transpose()
 }
 
 /// How many there are.
@@ -214,7 +354,43 @@ fn read(row: &Row) -> Result<NodeRecord, Error> {
         agent_version: row.text(4)?,
         joined_at: row.time(5)?,
         last_seen_at: row.integer_or_null(6)?.map(Timestamp::from_millis),
+        labels: labels_of(&row.text(7)?)?,
+        standing: Stands {
+            standing: row.parsed(8, |text| Standing::parse(text).ok_or("no standing"))?,
+            reason: row.text(9)?,
+            by: row.text(10)?,
+            at: row.integer_or_null(11)?.map(Timestamp::from_millis),
+        },
+        known: Known { acknowledged: row.count(12)?, pick: pick(row)? },
+        copies: row.text(15)?,
+        certificate: Certified {
+            until: row.integer_or_null(16)?.map(Timestamp::from_millis),
+            issuer: row.text(17)?,
+            authorities: row.text(18)?,
+        },
     })
+}
+
+fn pick(row: &Row) -> Result<Option<Pick>, Error> {
+    let (Some(kept), Some(up_to)) = (row.integer_or_null(13)?, row.integer_or_null(14)?) else {
+        return Ok(None);
+    };
+    let counter = |value: i64| u64::try_from(value).unwrap_or_default();
+    Ok(Some(Pick { kept: counter(kept), up_to: counter(up_to) }))
+}
+
+/// Labels as they are kept: a JSON object.
+pub(crate) fn labels_text(labels: &Labels) -> String {
+    let object: serde_json::Map<String, serde_json::Value> =
+        labels.iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
+    serde_json::Value::Object(object).to_string()
+}
+
+/// Reads them back.
+pub(crate) fn labels_of(text: &str) -> Result<Labels, Error> {
+    let map: std::collections::BTreeMap<String, String> =
+        serde_json::from_str(text).map_err(|fault| Error::inconsistent("labels", text, fault))?;
+    Labels::new(map).map_err(|fault| Error::inconsistent("labels", text, fault))
 }
 
 fn read_node_version(row: &Row) -> Result<NodeVersion, Error> {

@@ -28,6 +28,7 @@ statements! {
     COUNT_OF_NODE = "select count(*) from sightings where node = $1";
     LISTS_OF_VERSION = "select distinct list from sightings where node = $1 and plugin = $2 and version = $3";
     TOOLS_OF_NODE = "select plugin, version, tool from sightings where node = $1 and plugin = $2 and version = $3";
+    OF_NODE = "select distinct plugin, version from sightings where node = $1 order by plugin, version";
     DROP_VERSION = "delete from sightings where node = $1 and plugin = $2 and version = $3";
 }
 
@@ -153,6 +154,11 @@ pub(crate) async fn drop_version(
         listings::prune(tx, &list.digest(0)?).await?;
     }
     rows.iter().map(|row| row.parsed(2, ToolId::parse)).collect()
+}
+
+/// The versions of which a node showed something.
+pub(crate) async fn versions_of(tx: &mut Transaction, node: &NodeId) -> Result<Vec<PluginVersion>, Error> {
+    tx.rows(OF_NODE, args![node]).await?.iter().map(|row| read_version(row, 0)).collect()
 }
 
 fn read(row: &Row) -> Result<Sighting, Error> {

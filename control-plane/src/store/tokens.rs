@@ -2,9 +2,11 @@
 
 use domain::digest::Digest;
 use domain::id::EdgeName;
+use domain::label::Labels;
 use domain::time::Timestamp;
 
 use super::Error;
+use super::nodes::{labels_of, labels_text};
 use super::sql::{Row, Transaction, args, statements};
 
 statements! {
@@ -15,11 +17,11 @@ statements! {
     LIST = "select id, name, secret_sha256, roles, scopes, created_at, created_by, expires_at, revoked_at from api_tokens \
             where id > $1 order by id limit $2";
     REVOKE = "update api_tokens set revoked_at = $2 where id = $1 and revoked_at is null";
-    INSERT_JOIN = "insert into join_tokens (id, secret_sha256, edge, uses, used, created_at, created_by, expires_at) \
-                   values ($1, $2, $3, $4, 0, $5, $6, $7)";
-    GET_JOIN = "select id, secret_sha256, edge, uses, used, created_at, created_by, expires_at, revoked_at from join_tokens \
-                where id = $1";
-    LIST_JOIN = "select id, secret_sha256, edge, uses, used, created_at, created_by, expires_at, revoked_at \
+    INSERT_JOIN = "insert into join_tokens (id, secret_sha256, edge, uses, used, created_at, created_by, expires_at, labels) \
+                   values ($1, $2, $3, $4, 0, $5, $6, $7, $8)";
+    GET_JOIN = "select id, secret_sha256, edge, uses, used, created_at, created_by, expires_at, revoked_at, labels \
+                from join_tokens where id = $1";
+    LIST_JOIN = "select id, secret_sha256, edge, uses, used, created_at, created_by, expires_at, revoked_at, labels \
                  from join_tokens where id > $1 order by id limit $2";
     USE_JOIN = "update join_tokens set used = used + 1 where id = $1 and used < uses";
     REVOKE_JOIN = "update join_tokens set revoked_at = $2 where id = $1 and revoked_at is null";
@@ -53,6 +55,8 @@ pub(crate) struct JoinToken {
     pub(crate) created_by: String,
     pub(crate) expires_at: Timestamp,
     pub(crate) revoked_at: Option<Timestamp>,
+    /// Those of the nodes that join with it.
+    pub(crate) labels: Labels,
 }
 
 /// Adds an API token.
@@ -95,6 +99,7 @@ pub(crate) async fn insert_join(tx: &mut Transaction, token: &JoinToken) -> Resu
         token.created_at,
         &token.created_by,
         token.expires_at,
+        labels_text(&token.labels),
     ];
     tx.execute(INSERT_JOIN, args).await.map(|_| ())
 }
@@ -148,5 +153,6 @@ fn read_join(row: &Row) -> Result<JoinToken, Error> {
         created_by: row.text(6)?,
         expires_at: row.time(7)?,
         revoked_at: row.integer_or_null(8)?.map(Timestamp::from_millis),
+        labels: labels_of(&row.text(9)?)?,
     })
 }

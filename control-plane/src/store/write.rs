@@ -26,6 +26,7 @@ pub struct WriteTx {
     tx: Transaction,
     store: Store,
     raised: BTreeSet<(Scope, Part)>,
+    wakes: bool,
     events: Vec<(Origin, Event)>,
     /// Whether heads were raised by the transaction itself.
     has_raised: bool,
@@ -37,7 +38,8 @@ impl WriteTx {
         if tx.is_postgres() {
             tx.rows(LOCK, args![]).await?;
         }
-        Ok(Self { tx, store: store.clone(), raised: BTreeSet::new(), events: Vec::new(), has_raised: false })
+        let raised = BTreeSet::new();
+        Ok(Self { tx, store: store.clone(), raised, wakes: false, events: Vec::new(), has_raised: false })
     }
 
     /// The transaction itself, for reading and recording.
@@ -69,6 +71,15 @@ impl WriteTx {
         heads::raise_all(&mut self.tx, epoch, proven).await
     }
 
+    /// Has servers read again how nodes stand, from the commit on.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub(crate) async fn stands_differently(&mut self) -> Result<(), Error> {
+        self.wakes = true;
+        meta::raise(&mut self.tx, meta::STANDINGS).await
+    }
+
     /// Adds what happened to the audit log at commit.
     pub(crate) fn audit(&mut self, origin: &Origin, event: Event) {
         self.events.push((origin.clone(), event));
@@ -85,7 +96,7 @@ impl WriteTx {
         }
         heads::raise(&mut self.tx, &self.raised).await?;
         audits::append(&mut self.tx, now, &self.events).await?;
-        let wakes = self.has_raised || !self.raised.is_empty();
+        let wakes = self.wakes || self.has_raised || !self.raised.is_empty();
         if self.tx.is_postgres() && wakes {
             self.tx.rows(NOTIFY, args![CHANNEL]).await?;
         }

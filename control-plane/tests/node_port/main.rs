@@ -8,12 +8,15 @@
     reason = "helpers of tests are tests"
 )]
 
+mod authorities;
 mod bundles;
 mod doors;
 mod fixture;
+mod identity;
 mod join;
 mod node;
 mod parts;
 mod replicas;
 mod reports;
 mod server;
+mod two_servers;

@@ -182,6 +182,7 @@ pub(crate) fn hello(held: Vec<(Part, v1::SignedHead)>) -> Hello {
         bodies: Vec::new(),
         status: Status::default(),
         clock: Timestamp::from_millis(0),
+        session: None,
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::digest::{Digest, ListingHash};
 use crate::id::{EdgeName, NodeId, NodeName, PluginName, PluginVersion, ToolId};
+use crate::label::Labels;
 use crate::plugin_set::{Part, Position, Scope};
 use crate::time::Timestamp;
 
@@ -52,16 +53,32 @@ pub struct ProvenHead {
 pub enum Event {
     /// The fleet was made.
     FleetCreate { fleet: String, name: String },
+    /// The fleet goes over to another authority: it is trusted beside the one that issues.
+    FleetAuthorityAdd { key_sha256: String },
+    /// The fleet's next authority issues certificates from here on.
+    FleetAuthoritySwitch { key_sha256: String },
     /// An API token was made.
     TokenCreate { token: String, token_name: String, roles: Vec<String>, scopes: Vec<String> },
     /// An API token was revoked.
     TokenRevoke { token: String, token_name: String },
     /// A join token was made.
-    JoinTokenCreate { token: String, edge: EdgeName, uses: u64, expires_at: Timestamp },
+    JoinTokenCreate { token: String, edge: EdgeName, uses: u64, expires_at: Timestamp, labels: Labels },
     /// A join token was revoked.
     JoinTokenRevoke { token: String, edge: EdgeName },
     /// A node joined.
     NodeJoin { node: NodeId, node_name: NodeName, edge: EdgeName, token: String, agent_version: String },
+    /// A node got a new certificate for its key; `lapsed` if its last one had ended.
+    NodeRenew { node: NodeId, node_name: NodeName, until: Timestamp, lapsed: bool },
+    /// A node must join again.
+    NodeEvict { node: NodeId, node_name: NodeName, edge: EdgeName, reason: String },
+    /// A node never comes back.
+    NodeBan { node: NodeId, node_name: NodeName, edge: EdgeName, reason: String },
+    /// An evicted node was taken off the record.
+    NodeRemove { node: NodeId, node_name: NodeName, edge: EdgeName },
+    /// Copies of a node were seen; none of them works until a person picks one. `sessions` are their counters.
+    NodeClone { node: NodeId, node_name: NodeName, edge: EdgeName, sessions: Vec<u64> },
+    /// A person picked the copy of a node that goes on.
+    NodeKeep { node: NodeId, node_name: NodeName, edge: EdgeName, session: u64 },
     /// A node said that it runs other versions than it had said before.
     NodeVersionsSet { node: NodeId, node_name: NodeName, versions: Vec<PluginVersion> },
     /// An edge was made.
@@ -147,11 +164,19 @@ impl Event {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::FleetCreate { .. } => "fleet.create",
+            Self::FleetAuthorityAdd { .. } => "fleet.authority.add",
+            Self::FleetAuthoritySwitch { .. } => "fleet.authority.switch",
             Self::TokenCreate { .. } => "token.create",
             Self::TokenRevoke { .. } => "token.revoke",
             Self::JoinTokenCreate { .. } => "join_token.create",
             Self::JoinTokenRevoke { .. } => "join_token.revoke",
             Self::NodeJoin { .. } => "node.join",
+            Self::NodeRenew { .. } => "node.renew",
+            Self::NodeEvict { .. } => "node.evict",
+            Self::NodeBan { .. } => "node.ban",
+            Self::NodeRemove { .. } => "node.remove",
+            Self::NodeClone { .. } => "node.clone",
+            Self::NodeKeep { .. } => "node.keep",
             Self::NodeVersionsSet { .. } => "node.versions.set",
             Self::EdgeCreate { .. } => "edge.create",
             Self::EdgePolicySet { .. } => "edge.policy.set",
@@ -181,16 +206,23 @@ impl Event {
     /// `fleet`.
     pub fn subject(&self) -> String {
         match self {
-            Self::FleetCreate { .. } | Self::StoreRewound { .. } | Self::AccessDenied { .. } => {
-                "fleet".to_owned()
-            }
+            Self::FleetCreate { .. }
+            | Self::FleetAuthorityAdd { .. }
+            | Self::FleetAuthoritySwitch { .. }
+            | Self::StoreRewound { .. }
+            | Self::AccessDenied { .. } => "fleet".to_owned(),
             Self::TokenCreate { token, .. } | Self::TokenRevoke { token, .. } => format!("token/{token}"),
             Self::JoinTokenCreate { token, .. } | Self::JoinTokenRevoke { token, .. } => {
                 format!("join_token/{token}")
             }
-            Self::NodeJoin { node_name, .. } | Self::NodeVersionsSet { node_name, .. } => {
-                format!("node/{node_name}")
-            }
+            Self::NodeJoin { node_name, .. }
+            | Self::NodeRenew { node_name, .. }
+            | Self::NodeEvict { node_name, .. }
+            | Self::NodeBan { node_name, .. }
+            | Self::NodeRemove { node_name, .. }
+            | Self::NodeClone { node_name, .. }
+            | Self::NodeKeep { node_name, .. }
+            | Self::NodeVersionsSet { node_name, .. } => format!("node/{node_name}"),
             Self::ListingFalse { node, .. } => format!("node/{node}"),
             Self::EdgeCreate { edge }
             | Self::OrphansFound { edge, .. }
@@ -219,6 +251,8 @@ impl Event {
     pub fn fields(&self) -> Value {
         match self {
             Self::FleetCreate { .. }
+            | Self::FleetAuthorityAdd { .. }
+            | Self::FleetAuthoritySwitch { .. }
             | Self::TokenCreate { .. }
             | Self::TokenRevoke { .. }
             | Self::JoinTokenCreate { .. }
@@ -227,6 +261,12 @@ impl Event {
             Self::StoreRewound { .. } | Self::OrphansFound { .. } | Self::OrphansDecided { .. } => {
                 self.fields_of_store()
             }
+            Self::NodeRenew { .. }
+            | Self::NodeEvict { .. }
+            | Self::NodeBan { .. }
+            | Self::NodeRemove { .. }
+            | Self::NodeClone { .. }
+            | Self::NodeKeep { .. } => self.fields_of_node(),
             Self::NodeJoin { .. }
             | Self::NodeVersionsSet { .. }
             | Self::EdgeCreate { .. }

@@ -117,6 +117,7 @@ impl Fleet {
         if let Some(address) = &self.node_address {
             command.args(["--node-address", address]);
         }
+        command.args(self.server_flags);
         let mut process = Process::start(command, &self.folder.path().join(format!("{log}.log")))?;
         let ready = process.json().await?;
         let text =

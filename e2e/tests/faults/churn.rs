@@ -13,6 +13,10 @@ const CHURNS: usize = 10;
 /// be seen by its descriptors first.
 const GROWTH: u64 = 6 * 1024 * 1024;
 
+/// Descriptors that come and go by themselves: one request of this test may be kept open or not, and of the store's
+/// four readers, two files each, at most three are opened only later. A leak at each restart would be twenty-four.
+const SPARE: usize = 1 + 3 * 2;
+
 #[tokio::test]
 async fn ten_restarts_of_all_nodes_leave_no_descriptor_memory_or_process_behind() {
     let nodes = 3;
@@ -43,8 +47,7 @@ async fn ten_restarts_of_all_nodes_leave_no_descriptor_memory_or_process_behind(
     current(&api, nodes).await;
     eventually("the server to have as many descriptors as before", || async {
         let now = kernel::open_files(server)?;
-        // One request of this test may be kept open or not.
-        anyhow::ensure!(now <= files + 1, "{now} descriptors, {files} before");
+        anyhow::ensure!(now <= files + SPARE, "{now} descriptors, {files} before");
         Ok(())
     })
     .await;

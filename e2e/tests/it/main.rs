@@ -10,6 +10,7 @@ mod changes;
 mod clients;
 mod demo;
 mod draining;
+mod identity;
 mod reach;
 mod refusals;
 mod remote;

@@ -21,6 +21,8 @@ pub(crate) struct Files {
     pub(crate) key: PathBuf,
     pub(crate) certificate: PathBuf,
     pub(crate) authorities: PathBuf,
+    /// The newest session counter.
+    pub(crate) session: PathBuf,
     about: PathBuf,
 }
 
@@ -37,6 +39,7 @@ impl Files {
             key: data.join("node.key"),
             certificate: data.join("node.pem"),
             authorities: data.join("authorities.pem"),
+            session: data.join("session"),
             about: data.join("node.json"),
         }
     }
@@ -54,11 +57,20 @@ impl Files {
         authorities: &[Vec<u8>],
         about: &About,
     ) -> Result<(), Error> {
-        write(&self.certificate, pem(certificates).as_bytes(), 0o644)?;
-        write(&self.authorities, pem(authorities).as_bytes(), 0o644)?;
+        self.write_certificates(certificates, authorities)?;
         let about =
             serde_json::to_vec_pretty(about).map_err(|error| self.fault(&self.about, &error.to_string()))?;
         write(&self.about, &about, 0o644)
+    }
+
+    /// Writes whom the node trusts and then what it shows; killed in between, it shows the certificate of before.
+    pub(crate) fn write_certificates(
+        &self,
+        certificates: &[Vec<u8>],
+        authorities: &[Vec<u8>],
+    ) -> Result<(), Error> {
+        write(&self.authorities, pem(authorities).as_bytes(), 0o644)?;
+        write(&self.certificate, pem(certificates).as_bytes(), 0o644)
     }
 
     pub(crate) fn certificates(&self, path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
@@ -89,7 +101,18 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     write(path, bytes, 0o600)
 }
 
-fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+/// Removes a file, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(source) if source.kind() != ErrorKind::NotFound => {
+            Err(Error::Io { verb: "remove", path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What is in a file; `None` if there is none.
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

@@ -11,12 +11,14 @@ use std::sync::Arc;
 use domain::digest::ListingHash;
 use domain::id::{BootId, PluginVersion};
 use domain::plugin_set::Part;
-use proto::convert::{Content, Hello, NodeSaid, Status};
+use proto::convert::{Content, Hello, NodeSaid, SessionProof, Status};
 use proto::v1;
 use tokio::sync::watch;
 
+use super::counter::newer;
 use super::parts::Me;
 use super::session::{Closed, Held, Order, Session, Storing};
+use crate::expulsion::{Expulsion, quarantined};
 use crate::guard::{Guard, Runtime};
 use crate::ledger::{self, HeldPart, Verify};
 use crate::reconciler::PluginSet;
@@ -45,6 +47,10 @@ pub(crate) struct Desk {
     /// On the disk when the agent started.
     pub(crate) versions: Vec<PluginVersion>,
     pub(crate) held: Held,
+    /// The newest session counter that is durable, as the control plane sealed it; else empty.
+    pub(crate) counter: Vec<u8>,
+    /// What the last Goodbye asked to be repeated; else empty.
+    pub(crate) challenge: Vec<u8>,
 }
 
 /// One open stream.
@@ -64,6 +70,8 @@ pub(crate) struct Talk {
 pub(crate) enum Pause {
     /// Make the part durable, then go on with [`Desk::stored`].
     Store(Box<Storing>),
+    /// Make the session counter durable, then go on with [`Desk::kept`].
+    Keep(Vec<u8>),
     /// The stream is over.
     Closed(Closed),
 }
@@ -97,6 +105,7 @@ impl Desk {
             bodies: Vec::new(),
             status: status.clone(),
             clock: self.runtime.wall(),
+            session: Some(SessionProof { counter: self.counter.clone(), challenge: self.challenge.clone() }),
         };
         ((&NodeSaid::Hello(Box::new(hello))).into(), status)
     }
@@ -122,20 +131,20 @@ impl Desk {
     }
 
     /// Takes one message of the server.
-    pub(crate) fn message(&self, talk: &mut Talk, message: v1::ServerMessage) -> Option<Pause> {
+    pub(crate) fn message(&mut self, talk: &mut Talk, message: v1::ServerMessage) -> Option<Pause> {
         let orders = talk.session.message(message, self.runtime.now_ms());
         self.obey(talk, orders)
     }
 
     /// Looks at the clock; see [`Session::tick`].
-    pub(crate) fn tick(&self, talk: &mut Talk, waiting: bool) -> Option<Pause> {
+    pub(crate) fn tick(&mut self, talk: &mut Talk, waiting: bool) -> Option<Pause> {
         let orders = talk.session.tick(self.runtime.now_ms(), waiting);
         self.obey(talk, orders)
     }
 
     /// The part is durable, or could not be made so.
     pub(crate) fn stored(
-        &self,
+        &mut self,
         talk: &mut Talk,
         storing: Storing,
         result: Result<(), String>,
@@ -144,8 +153,31 @@ impl Desk {
         self.obey(talk, orders)
     }
 
+    /// The session counter is durable, or could not be made so.
+    pub(crate) fn kept(&mut self, talk: &mut Talk, sealed: Option<&[u8]>) -> Option<Pause> {
+        if let Some((value, sealed)) = sealed.and_then(|sealed| Some((newer(&self.counter, sealed)?, sealed)))
+        {
+            self.counter = sealed.to_vec();
+            talk.outbox.push_back((&NodeSaid::Kept(value)).into());
+        }
+        self.obey(talk, Vec::new())
+    }
+
+    /// What the end of a stream that was hung up says about this node. One that is quarantined calls nothing
+    /// until it is welcome again; answered is what ends it for good.
+    pub(crate) fn ended(&mut self, closed: &Closed) -> Option<Expulsion> {
+        let Closed::Goodbye { code, reason, .. } = closed else { return None };
+        if code == "quarantined" {
+            self.supervisor.turn_away(quarantined(reason));
+            // Whatever was confirmed has to be confirmed again.
+            self.held.confirmed.clear();
+            self.reliance.is_doubted();
+        }
+        Expulsion::of(code, reason)
+    }
+
     /// Does what the session orders, before what it ordered earlier and waits.
-    fn obey(&self, talk: &mut Talk, orders: Vec<Order>) -> Option<Pause> {
+    fn obey(&mut self, talk: &mut Talk, orders: Vec<Order>) -> Option<Pause> {
         orders.into_iter().rev().for_each(|order| talk.orders.push_front(order));
         while let Some(order) = talk.orders.pop_front() {
             match order {
@@ -162,6 +194,7 @@ impl Desk {
                 Order::Confirmed => self.confirm(&talk.session.held),
                 Order::Opened { fleet_size, epoch } => {
                     (talk.opened, talk.fleet_size) = (true, fleet_size);
+                    self.supervisor.take_back();
                     self.spool.of_epoch(epoch);
                     self.report(talk);
                     if talk.session.status() != Some(self.status.borrow().digest()) {
@@ -169,6 +202,12 @@ impl Desk {
                     }
                 }
                 Order::Heard { clock, fresh_ms } => self.reliance.hear(clock, fresh_ms),
+                Order::KeepCounter(sealed) => {
+                    if newer(&self.counter, &sealed).is_some() {
+                        return Some(Pause::Keep(sealed));
+                    }
+                }
+                Order::Challenge(challenge) => self.challenge = challenge,
                 Order::Reported(sequence) => self.spool.acknowledge(sequence),
                 Order::WantListings(hashes) => self.send_texts(talk, &hashes),
                 Order::WantStatus => self.send_status(talk),

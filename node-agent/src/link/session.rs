@@ -71,6 +71,10 @@ pub(crate) enum Order {
         /// Milliseconds.
         fresh_ms: u64,
     },
+    /// Make this session counter durable, in place of the one before; then the server is told that it is.
+    KeepCounter(Vec<u8>),
+    /// Show this in the next Hello.
+    Challenge(Vec<u8>),
     /// The server has the report of this sequence.
     Reported(u64),
     /// The server wants texts of listings.
@@ -157,11 +161,14 @@ impl Session {
         let Some(message) = message.message else { return Vec::new() };
         match message {
             Message::Welcome(welcome) => self.welcomed(&welcome, now_ms),
-            Message::Goodbye(goodbye) => vec![Order::Close(Closed::Goodbye {
-                code: goodbye.code,
-                reason: goodbye.reason,
-                reconnect_after_ms: u64::from(goodbye.reconnect_after_ms),
-            })],
+            Message::Goodbye(goodbye) => vec![
+                Order::Challenge(goodbye.challenge),
+                Order::Close(Closed::Goodbye {
+                    code: goodbye.code,
+                    reason: goodbye.reason,
+                    reconnect_after_ms: u64::from(goodbye.reconnect_after_ms),
+                }),
+            ],
             _ if !self.welcome => {
                 vec![Order::Close(Closed::Broken("it sent something before its Welcome".to_owned()))]
             }
@@ -277,6 +284,9 @@ impl Session {
         self.beat_due_ms = now_ms + self.beat_ms();
         let mut orders = vec![Order::Opened { fleet_size: welcome.fleet_size, epoch: welcome.epoch }];
         orders.extend(heard(welcome.clock_ms, welcome.fresh_ms));
+        if !welcome.counter.is_empty() {
+            orders.push(Order::KeepCounter(welcome.counter.clone()));
+        }
         for number in &welcome.current {
             match convert::part("Welcome.current", *number) {
                 Ok(part) if self.held.parts.contains_key(&part) => {
@@ -303,7 +313,9 @@ impl Session {
             Arrived::Unreadable(reason) => vec![Order::Close(Closed::Broken(reason))],
             Arrived::Refused(refused) => vec![Order::Send(NodeSaid::Nack(refused))],
             Arrived::Held(head) => {
-                self.pending.remove(&head.part);
+                // What comes again is older than a newer one that waits for its bodies.
+                self.pending
+                    .retain(|part, pending| *part != head.part || pending.part.head.position > head.position);
                 self.held.confirmed.insert(head.part);
                 vec![Order::Confirmed, ack(&head)]
             }

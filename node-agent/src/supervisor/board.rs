@@ -27,13 +27,41 @@ pub(crate) struct Board {
     pub(crate) shown: bool,
     /// What the node goes by.
     pub(crate) reliance: Reliance,
+    /// Whether it is kept from calling whatever it goes by.
+    pub(crate) away: Away,
     /// Where the set comes from, since a view told it.
     server: Arc<str>,
 }
 
+/// Whether the fleet keeps a node from calling.
+#[derive(Debug)]
+pub(crate) enum Away {
+    /// It does not.
+    Not,
+    /// Until it is welcome again: it has copies, or its certificate ended.
+    Until(Refusal),
+    /// It was evicted or banned.
+    ForGood(Refusal),
+}
+
+impl Away {
+    /// Stands so from now on; what is for good stays.
+    pub(crate) fn turn(&mut self, to: Self) {
+        if !matches!(self, Self::ForGood(_)) {
+            *self = to;
+        }
+    }
+}
+
 impl Default for Board {
     fn default() -> Self {
-        Self { versions: BTreeMap::new(), shown: false, reliance: Reliance::Waits, server: "".into() }
+        Self {
+            versions: BTreeMap::new(),
+            shown: false,
+            reliance: Reliance::Waits,
+            away: Away::Not,
+            server: "".into(),
+        }
     }
 }
 
@@ -43,6 +71,22 @@ impl Board {
         if let SetState::Waiting { server, .. } = now {
             self.server = Arc::clone(server);
         }
+        let was_away = matches!(now, SetState::Closed(said) if said.code == Code::NodeEvicted);
+        match &self.away {
+            Away::Not if was_away => {
+                let waiting = SetState::Waiting { server: Arc::clone(&self.server), since: crate::now() };
+                Some(self.relied_on(edge, &waiting).unwrap_or(waiting))
+            }
+            Away::Not => self.relied_on(edge, now),
+            Away::Until(refusal) | Away::ForGood(refusal) => match now {
+                SetState::Closed(said) if said == refusal => None,
+                _ => Some(SetState::Closed(refusal.clone())),
+            },
+        }
+    }
+
+    /// The same, of a node that may call what it goes by.
+    fn relied_on(&self, edge: &EdgeName, now: &SetState) -> Option<SetState> {
         match (self.reliance, now) {
             (Reliance::Waits, SetState::Waiting { .. }) => None,
             (Reliance::Waits, _) => {
@@ -185,6 +229,106 @@ impl OnBoard {
             version: version.clone(),
             tools: self.tools.iter().map(|(id, tool)| (id.clone(), tool.view())).collect(),
             left_out: self.left_out.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RELIANCES: [Reliance; 5] = [
+        Reliance::Waits,
+        Reliance::Leases { until: Timestamp::from_millis(9) },
+        Reliance::Holds,
+        Reliance::Stale { since: Timestamp::from_millis(9), refuses: false },
+        Reliance::Stale { since: Timestamp::from_millis(9), refuses: true },
+    ];
+
+    /// What the guard goes by, told as the supervisor tells it.
+    struct Told {
+        board: Board,
+        edge: EdgeName,
+        set: SetState,
+    }
+
+    impl Told {
+        fn new() -> Self {
+            let set = SetState::Waiting { server: "server:7401".into(), since: Timestamp::from_millis(1) };
+            Self { board: Board::default(), edge: EdgeName::parse("eu-1").unwrap(), set }
+        }
+
+        fn after(&mut self, change: impl FnOnce(&mut Board)) -> &str {
+            change(&mut self.board);
+            if let Some(next) = self.board.set_state(&self.edge, &self.set) {
+                self.set = next;
+            }
+            assert!(self.board.set_state(&self.edge, &self.set).is_none(), "told once");
+            match &self.set {
+                SetState::Waiting { server, .. } => {
+                    assert_eq!(&**server, "server:7401");
+                    "waiting"
+                }
+                SetState::Held => "held",
+                SetState::Closed(refusal) => refusal.code.as_str(),
+            }
+        }
+    }
+
+    fn refusal(sentence: &str) -> Refusal {
+        Refusal::new(Code::NodeEvicted, sentence)
+    }
+
+    /// As [`super::super::Supervisor::rely`] does, then everything is shown.
+    fn rely(board: &mut Board, reliance: Reliance) {
+        board.reliance = reliance;
+        board.shown = reliance.has_set();
+    }
+
+    #[test]
+    fn a_node_that_is_away_is_closed_whatever_it_goes_by_before_and_after() {
+        for before in RELIANCES {
+            let mut told = Told::new();
+            told.after(|board| rely(board, before));
+            assert_eq!(told.after(|board| board.away.turn(Away::Until(refusal("copies")))), "node_evicted");
+            for reliance in RELIANCES {
+                assert_eq!(told.after(|board| rely(board, reliance)), "node_evicted", "{reliance:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_taken_back_goes_by_what_it_would_have_gone_by() {
+        for reliance in RELIANCES {
+            let mut plain = Told::new();
+            let expected = plain.after(|board| rely(board, reliance)).to_owned();
+            let mut told = Told::new();
+            told.after(|board| board.away.turn(Away::Until(refusal("copies"))));
+            told.after(|board| rely(board, reliance));
+            assert_eq!(told.after(|board| board.away.turn(Away::Not)), expected, "{reliance:?}");
+        }
+        let mut told = Told::new();
+        told.after(|board| board.away.turn(Away::Until(refusal("copies"))));
+        told.after(|board| board.reliance = Reliance::Holds);
+        assert_eq!(
+            told.after(|board| board.away.turn(Away::Not)),
+            "waiting",
+            "what there is was not shown yet"
+        );
+    }
+
+    #[test]
+    fn a_node_that_was_expelled_stays_so_whatever_it_hears_later() {
+        let mut told = Told::new();
+        told.after(|board| rely(board, Reliance::Holds));
+        told.after(|board| board.away.turn(Away::Until(refusal("copies"))));
+        told.after(|board| board.away.turn(Away::ForGood(refusal("lost"))));
+        for later in [Away::Not, Away::Until(refusal("copies"))] {
+            assert_eq!(told.after(|board| board.away.turn(later)), "node_evicted");
+        }
+        for reliance in RELIANCES {
+            told.after(|board| rely(board, reliance));
+            assert!(matches!(&told.set, SetState::Closed(said) if *said == refusal("lost")), "{reliance:?}");
         }
     }
 }

@@ -13,6 +13,9 @@ use super::{Error, LIST_MAX, Report, Status, TEXT_MAX};
 use crate::v1;
 use crate::v1::node_message::Message;
 
+/// Most bytes of a sealed counter or a challenge: what a server seals is shorter.
+const PROOF_MAX: usize = 128;
+
 /// Most bodies that a Hello names beyond those of the held parts (the protocol file says so).
 const BODIES_MAX: usize = 1_000;
 
@@ -37,6 +40,8 @@ pub enum NodeSaid {
     Heartbeat(Option<Digest>),
     /// All that it holds of a part, as it was asked for; believed by its signature alone.
     HeldPart(Box<v1::PartUpdate>),
+    /// The session counter of this stream is on its disk.
+    Kept(u64),
 }
 
 /// Who connects, and what it holds.
@@ -58,6 +63,17 @@ pub struct Hello {
     pub status: Status,
     /// Its clock.
     pub clock: Timestamp,
+    /// What tells it from its copies; `None` from nodes that keep no session counter.
+    pub session: Option<SessionProof>,
+}
+
+/// What tells a node from its copies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionProof {
+    /// The newest sealed counter that it has durably; empty before the first.
+    pub counter: Vec<u8>,
+    /// The challenge that it was asked to repeat; else empty.
+    pub challenge: Vec<u8>,
 }
 
 /// A part that a node has made durable.
@@ -107,6 +123,7 @@ impl TryFrom<v1::NodeMessage> for NodeSaid {
                 Self::Heartbeat(Some(digest("Heartbeat.status_digest", &beat.status_digest)?))
             }
             Message::HeldPart(part) => Self::HeldPart(Box::new(part)),
+            Message::CounterKept(kept) => Self::Kept(kept.counter),
         })
     }
 }
@@ -125,6 +142,7 @@ impl From<&NodeSaid> for v1::NodeMessage {
             NodeSaid::Heartbeat(digest) => Message::Heartbeat(v1::Heartbeat {
                 status_digest: digest.map(|digest| digest.as_bytes().to_vec()).unwrap_or_default(),
             }),
+            NodeSaid::Kept(counter) => Message::CounterKept(v1::CounterKept { counter: *counter }),
         };
         Self { message: Some(message) }
     }
@@ -155,7 +173,18 @@ impl TryFrom<v1::Hello> for Hello {
             bodies: digests("Hello.bodies", &wire.bodies)?,
             status: wire.status.map(TryInto::try_into).transpose()?.unwrap_or_default(),
             clock: Timestamp::from_millis(wire.clock_ms),
+            session: wire.session.map(TryInto::try_into).transpose()?,
         })
+    }
+}
+
+impl TryFrom<v1::SessionProof> for SessionProof {
+    type Error = Error;
+
+    fn try_from(wire: v1::SessionProof) -> Result<Self, Error> {
+        at_most("SessionProof.counter", wire.counter.len(), PROOF_MAX, "bytes")?;
+        at_most("SessionProof.challenge", wire.challenge.len(), PROOF_MAX, "bytes")?;
+        Ok(Self { counter: wire.counter, challenge: wire.challenge })
     }
 }
 
@@ -174,6 +203,10 @@ impl From<&Hello> for v1::Hello {
             bodies: wire_digests(&hello.bodies),
             status: Some((&hello.status).into()),
             clock_ms: hello.clock.as_millis(),
+            session: hello.session.as_ref().map(|proof| v1::SessionProof {
+                counter: proof.counter.clone(),
+                challenge: proof.challenge.clone(),
+            }),
         }
     }
 }
@@ -239,6 +272,11 @@ impl From<&Refused> for v1::Nack {
             reason: cut(&refused.reason, TEXT_MAX).to_owned(),
         }
     }
+}
+
+/// The counter in one that a server sealed (`Welcome.counter`); `None` if it is none.
+pub fn counter_in(sealed: &[u8]) -> Option<u64> {
+    sealed.get(1..9)?.try_into().ok().map(u64::from_be_bytes)
 }
 
 /// The bytes of each.

@@ -253,6 +253,9 @@ fn each_bad_field_of_what_a_node_says_is_named() {
         ..Default::default()
     };
     assert!(said(Message::Hello(hello())).is_ok() && said(Message::Ack(ack.clone())).is_ok());
+    let proof = |counter, challenge| {
+        Some(v1::SessionProof { counter: vec![0; counter], challenge: vec![0; challenge] })
+    };
     let status = |state: &str, tool: &str| {
         Message::Status(v1::NodeStatus {
             versions: vec![v1::VersionStatus {
@@ -276,6 +279,8 @@ fn each_bad_field_of_what_a_node_says_is_named() {
         ("Held.head", Message::Hello(v1::Hello { held: vec![v1::Held { part: 1, head: None }], ..hello() })),
         ("Hello.versions", Message::Hello(v1::Hello { versions: vec!["team".into()], ..hello() })),
         ("Hello.bodies", Message::Hello(v1::Hello { bodies: vec![vec![0; 32]; 1_001], ..hello() })),
+        ("SessionProof.counter", Message::Hello(v1::Hello { session: proof(129, 0), ..hello() })),
+        ("SessionProof.challenge", Message::Hello(v1::Hello { session: proof(0, 129), ..hello() })),
         ("Ack.part", Message::Ack(v1::Ack { part: 0, ..ack.clone() })),
         ("Ack.digest", Message::Ack(v1::Ack { digest: vec![], ..ack })),
         ("Nack.code", Message::Nack(v1::Nack { code: String::new(), ..nack.clone() })),
@@ -515,6 +520,7 @@ proptest! {
             boot: domain::id::BootId::parse("b-1").unwrap(), agent_version: "0.1.0".into(), protocol: 1,
             held: vec![(Part::Plan, v1::SignedHead { statement: vec![1], signature: vec![2], signer: vec![3] })],
             versions, bodies: digests.clone(), status: status.clone(), clock: Timestamp::from_millis(clock),
+            session: Some(SessionProof { counter: vec![1, 2], challenge: vec![3] }),
         };
         let rows = [
             NodeSaid::Hello(Box::new(hello)),
@@ -525,6 +531,7 @@ proptest! {
             NodeSaid::Listings(vec!["{}".into()]),
             NodeSaid::Heartbeat(Some(status.digest())),
             NodeSaid::Heartbeat(None),
+            NodeSaid::Kept(generation),
             NodeSaid::Status(status),
         ];
         for said in rows {

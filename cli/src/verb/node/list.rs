@@ -37,17 +37,19 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
         out.hint("pintle node token --edge EDGE");
         return Ok(Exit::Done);
     }
-    let mut table = Table::new(&["NODE", "EDGE", "CONNECTED", "LAST SEEN", "AGENT", "ID"]);
+    let mut table =
+        Table::new(&["NODE", "EDGE", "STANDING", "CONNECTED", "LAST SEEN", "AGENT", "LABELS", "ID"]);
     for node in &nodes {
         let connected = if node.connected { "yes" } else { "no" };
         let seen = node.last_seen.as_deref().unwrap_or("-");
         let agent = node.agent_version.as_deref().unwrap_or("-");
-        table.row([node.name.as_str(), &node.edge, connected, seen, agent, &node.id]);
+        let (standing, labels) = (node.standing(), node.labels());
+        table.row([node.name.as_str(), &node.edge, standing, connected, seen, agent, &labels, &node.id]);
     }
     table.print(out)?;
-    for node in nodes.iter().filter(|node| !node.problems.is_empty()) {
-        for problem in &node.problems {
-            out.line(waits(format!("  {}: {}", shown::line(&node.name), shown::line(problem))))?;
+    for node in &nodes {
+        for problem in node.problems.iter().cloned().chain(node.standing_problem()) {
+            out.line(waits(format!("  {}: {}", shown::line(&node.name), shown::line(&problem))))?;
         }
     }
     Ok(Exit::Done)

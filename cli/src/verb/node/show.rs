@@ -32,13 +32,16 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let node: Node = serde_json::from_value(document)?;
     let connected = if node.connected { "connected" } else { "not connected" };
     out.line(format_args!(
-        "{} of edge {}: {connected}, last seen {}, agent {}, id {}",
+        "{} of edge {}: {}, {connected}, last seen {}, agent {}, id {}",
         shown::line(&node.name),
         shown::line(&node.edge),
+        shown::line(node.standing()),
         node.last_seen.as_deref().unwrap_or("never"),
         shown::line(node.agent_version.as_deref().unwrap_or("-")),
         shown::line(&node.id),
     ))?;
+    let until = node.certificate.as_ref().and_then(|certificate| certificate.until.as_deref());
+    out.line(format_args!("  labels {}, certificate until {}", node.labels(), until.unwrap_or("-")))?;
     let mut table = Table::new(&["PLUGIN", "VERSION", "STATE", "GRANTED", "REASON"]);
     for one in &node.versions {
         let is_granted =
@@ -66,8 +69,18 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
             shown::line(&tool.state)
         ))?;
     }
-    for problem in &node.problems {
-        out.line(waits(format!("  {}", shown::line(problem))))?;
+    for problem in node.problems.iter().cloned().chain(node.standing_problem()) {
+        out.line(waits(format!("  {}", shown::line(&problem))))?;
+    }
+    if !node.sessions.is_empty() {
+        let mut sessions = Table::new(&["SESSION", "ADDRESS", "RUN", "LAST SEEN"]);
+        for session in &node.sessions {
+            let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+            let number = session.session.to_string();
+            sessions.row([number, text(&session.address), text(&session.boot), session.last_seen.clone()]);
+        }
+        sessions.print(out)?;
+        out.hint(format_args!("pintle node keep {} --session SESSION", shown::line(&node.name)));
     }
     Ok(Exit::Done)
 }

@@ -54,6 +54,15 @@ impl Session {
         }
     }
 
+    /// Has the Hello noted once more, before anything that the node says next.
+    pub(super) fn note_again(&mut self, again: bool) {
+        if let State::Opening { hello, .. } = &self.state
+            && again
+        {
+            self.out.push_back(Output::Do(Effect::NoteAgain(Arc::clone(hello))));
+        }
+    }
+
     pub(super) fn reloaded(&mut self, now: u64, set: Set) {
         self.set = set;
         self.open(now);
@@ -117,6 +126,7 @@ impl Session {
             fresh_ms: fresh_ms(),
             fleet_size,
             clock_ms: self.wall.as_millis(),
+            counter: self.counter.as_ref().map(|counter| counter.sealed.clone()).unwrap_or_default(),
         }));
     }
 
@@ -143,7 +153,7 @@ impl Session {
         if head.position < built.position {
             return Held::Behind(Some(head.position));
         }
-        match proto::head::verify(signed, &self.identity.fleet, &[&self.identity.authority]) {
+        match proto::head::verify(signed, &self.identity.fleet, &self.identity.authorities) {
             Err(_) => Held::Behind(None),
             Ok(_) => Held::Ahead(Proof {
                 forked: head.position == built.position,

@@ -46,7 +46,7 @@ impl Session {
         if head.position.epoch >= now {
             return None;
         }
-        proto::head::verify(signed, &self.identity.fleet, &[&self.identity.authority]).ok()?;
+        proto::head::verify(signed, &self.identity.fleet, &self.identity.authorities).ok()?;
         Some(HeldTrust { position: head.position, digest: head.digest, forked: self.forked })
     }
 
@@ -78,7 +78,7 @@ impl Session {
     fn believe(&self, held: &HeldTrust, update: v1::PartUpdate) -> Option<Shown> {
         let signed = update.head?;
         let head = read(&signed).filter(|head| self.is_own(Part::Trust, head))?;
-        proto::head::verify(&signed, &self.identity.fleet, &[&self.identity.authority]).ok()?;
+        proto::head::verify(&signed, &self.identity.fleet, &self.identity.authorities).ok()?;
         let manifest = convert::manifest(&update.manifest).ok()?;
         if head.digest != held.digest || manifest.digest() != held.digest {
             return None;

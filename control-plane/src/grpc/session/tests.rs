@@ -54,7 +54,7 @@ fn identity(authority: &Authority) -> Identity {
         fleet: Arc::clone(authority.fleet()),
         edge: EdgeName::parse("eu-1").unwrap(),
         node: NodeId::parse("n-1").unwrap(),
-        authority: authority.certificate().as_ref().into(),
+        authorities: [authority.certificate().to_vec()].into(),
     }
 }
 
@@ -68,6 +68,7 @@ fn hello(held: Vec<(Part, v1::SignedHead)>) -> Input {
         bodies: Vec::new(),
         status: Status::default(),
         clock: Timestamp::from_millis(0),
+        session: None,
     })))
 }
 
@@ -98,6 +99,7 @@ fn word(output: &Output) -> String {
         Output::Refused(refused) => format!("refused {}", refused.part),
         Output::Want(hashes) => format!("ask for {}", hashes.len()),
         Output::Do(Effect::Admit(_)) => "admit".to_owned(),
+        Output::Do(Effect::NoteAgain(_)) => "note again".to_owned(),
         Output::Do(Effect::Reload) => "reload".to_owned(),
         Output::Do(Effect::Rewind(proofs)) => format!("rewind {} {}", proofs[0].part, proofs[0].position),
         Output::Do(Effect::Salvage(held)) => format!("salvage {}", held.position),
@@ -106,8 +108,13 @@ fn word(output: &Output) -> String {
         Output::Do(Effect::StoreTexts(texts)) => format!("store {}", texts.len()),
         Output::Do(Effect::Texts(digests)) => format!("texts {}", digests.len()),
         Output::Do(Effect::NoteStatus(_)) => "note status".to_owned(),
+        Output::Kept(counter) => format!("kept {counter}"),
         Output::Close => "close".to_owned(),
     }
+}
+
+fn admitted(again: bool) -> Input {
+    Input::Admitted { session: "s".into(), epoch: 1, fleet_size: 3, counter: None, again }
 }
 
 impl Stream {
@@ -121,7 +128,7 @@ impl Stream {
     }
 
     fn admitted(&mut self) -> Vec<String> {
-        self.take(Input::Admitted { session: "s".into(), epoch: 1, fleet_size: 3 })
+        self.take(admitted(false))
     }
 
     fn open(&mut self, held: Vec<(Part, v1::SignedHead)>) -> Vec<String> {
@@ -430,6 +437,14 @@ fn a_silent_node_that_has_everything_is_asked_after_three_heartbeats() {
     assert!(stream.after(44_999, Input::Tick).is_empty());
     assert_eq!(stream.after(1, Input::Tick), ["ping"]);
     assert_eq!(stream.after(5_000, Input::Tick), ["close"]);
+}
+
+#[test]
+fn a_hello_that_is_to_be_noted_again_is_so_before_anything_that_is_said_later() {
+    let mut stream = stream();
+    assert_eq!(stream.take(hello(Vec::new())), ["admit"]);
+    let said = stream.take(admitted(true));
+    assert_eq!(said.first().map(String::as_str), Some("note again"), "{said:?}");
 }
 
 #[test]

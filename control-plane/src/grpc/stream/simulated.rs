@@ -22,8 +22,8 @@ impl std::fmt::Debug for SimulatedStream {
 }
 
 impl SimulatedStream {
-    pub(crate) fn new(context: Arc<Context>, registration: Registration) -> Self {
-        Self(Stream::new(context, registration))
+    pub(crate) fn new(context: Arc<Context>, registration: Registration, address: String) -> Self {
+        Self(Stream::new(context, registration, address))
     }
 
     /// Whether the node is read on, or what it says next waits in its own buffers.

@@ -8,7 +8,7 @@ use crate::operation::find_bundle::{bundle_for, node_record};
 use crate::operation::issue_join_token::{IssuedJoinToken, issue_join_token, revoke_join_token};
 use crate::operation::join::{JoinInput, join};
 use crate::operation::load_part::{load_part, positions};
-use crate::operation::note_node::{note_hello, note_last_seen, note_status};
+use crate::operation::note_node::{note_alive, note_hello, note_status};
 use crate::operation::testing::{Fleet, TEAM, code, edge, version};
 use crate::operation::unassign::unassign;
 use crate::store::testing::on_both;
@@ -20,6 +20,7 @@ fn input(token: &IssuedJoinToken, key: &str, name: &str) -> JoinInput {
         public_key_sha256: Digest::of(key.as_bytes()),
         node_name: NodeName::parse(name).unwrap(),
         agent_version: "0.1.0".to_owned(),
+        certified: crate::store::Certified::default(),
     }
 }
 
@@ -109,11 +110,15 @@ fn a_node_gets_only_the_archives_that_its_edges_plan_names() {
         let fleet = Fleet::new(bench).await;
         let node = fleet.node(&edge(), "node-1").await;
         let pushed = fleet.push(TEAM).await.unwrap();
-        let find = || bundle_for((&fleet.store, &fleet.blobs), &node, &pushed.archive_sha256);
+        let key = Digest::of(b"node-1");
+        let find = || bundle_for((&fleet.store, &fleet.blobs), (&node, &key), &pushed.archive_sha256);
         assert_eq!(find().await.unwrap(), None);
         fleet.assign(&edge(), "team@1.0.0").await.unwrap();
         assert!(find().await.unwrap().unwrap().is_file());
-        assert_eq!(bundle_for((&fleet.store, &fleet.blobs), &node, &Digest::of(b"x")).await.unwrap(), None);
+        let other = Digest::of(b"x");
+        assert_eq!(bundle_for((&fleet.store, &fleet.blobs), (&node, &key), &other).await.unwrap(), None);
+        let as_other = bundle_for((&fleet.store, &fleet.blobs), (&node, &other), &pushed.archive_sha256);
+        assert_eq!(as_other.await.unwrap(), None, "another key is another node");
     });
 }
 
@@ -127,7 +132,8 @@ fn positions_name_every_part_and_being_seen_never_goes_back() {
         let scopes = [Scope::Edge(edge())];
         assert_eq!(positions(&fleet.store, Some(&scopes)).await.unwrap().len(), 3);
         for millis in [2_000, 1_000] {
-            note_last_seen(&fleet.store, &[(node.clone(), Timestamp::from_millis(millis))]).await.unwrap();
+            let at = Timestamp::from_millis(millis);
+            note_alive(&fleet.store, at, &[(node.clone(), at)], &[]).await.unwrap();
         }
         let record = node_record(&fleet.store, &node).await.unwrap().unwrap();
         assert_eq!(record.last_seen_at, Some(Timestamp::from_millis(2_000)));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use domain::digest::Digest;
 use domain::id::{EdgeName, NodeId, NodeName};
 use domain::plugin_set::{Grants, Part, Plan, Position, Scope, assigned};
 use proto::convert::Content;
@@ -53,7 +54,8 @@ fn only_the_nodes_that_were_named_serve_a_candidate_until_it_ends() {
         let (one, two) = (fleet.node(&edge(), "node-1").await, fleet.node(&edge(), "node-2").await);
         let pushed = fleet.push(NEW).await.unwrap();
         let archive = pushed.archive_sha256;
-        let bundle = || bundle_for((&fleet.store, &fleet.blobs), &one, &archive);
+        let key = Digest::of(b"node-1");
+        let bundle = || bundle_for((&fleet.store, &fleet.blobs), (&one, &key), &archive);
         assert!(bundle().await.unwrap().is_none(), "no plan names it yet");
         let logged = fleet.logged().await;
         let tried = try_on(&fleet, "team@1.1.0", &["node-1"]).await.unwrap();

@@ -3,24 +3,28 @@
 use serde_json::{Value, json};
 
 use super::{Event, FunctionDifference};
-use crate::id::{EdgeName, NodeName, PluginVersion, ToolId};
+use crate::id::{EdgeName, NodeId, NodeName, PluginVersion, ToolId};
 use crate::visible::make_visible;
 
 impl Event {
     pub(super) fn fields_of_access(&self) -> Value {
         match self {
             Self::FleetCreate { fleet, name } => json!({ "fleet": fleet, "name": visible(name) }),
+            Self::FleetAuthorityAdd { key_sha256 } | Self::FleetAuthoritySwitch { key_sha256 } => {
+                json!({ "key_sha256": key_sha256 })
+            }
             Self::TokenCreate { token, token_name, roles, scopes } => {
                 json!({ "token": token, "token_name": visible(token_name), "roles": roles, "scopes": scopes })
             }
             Self::TokenRevoke { token, token_name } => {
                 json!({ "token": token, "token_name": visible(token_name) })
             }
-            Self::JoinTokenCreate { token, edge, uses, expires_at } => json!({
+            Self::JoinTokenCreate { token, edge, uses, expires_at, labels } => json!({
                 "token": token,
                 "edge": edge.as_str(),
                 "uses": uses,
                 "expires_at": expires_at.to_string(),
+                "labels": labels.to_texts(),
             }),
             Self::JoinTokenRevoke { token, edge } => json!({ "token": token, "edge": edge.as_str() }),
             Self::AccessDenied { action, missing } => json!({ "action": action, "missing": missing }),
@@ -125,6 +129,29 @@ impl Event {
         }
     }
 
+    pub(super) fn fields_of_node(&self) -> Value {
+        match self {
+            Self::NodeRenew { node, node_name, until, lapsed } => json!({
+                "node": node.as_str(),
+                "node_name": node_name.as_str(),
+                "until": until.to_string(),
+                "lapsed": lapsed,
+            }),
+            Self::NodeEvict { node, node_name, edge, reason }
+            | Self::NodeBan { node, node_name, edge, reason } => {
+                with(of_node(node, node_name, edge), json!({ "reason": visible(reason) }))
+            }
+            Self::NodeRemove { node, node_name, edge } => of_node(node, node_name, edge),
+            Self::NodeClone { node, node_name, edge, sessions } => {
+                with(of_node(node, node_name, edge), json!({ "sessions": sessions }))
+            }
+            Self::NodeKeep { node, node_name, edge, session } => {
+                with(of_node(node, node_name, edge), json!({ "session": session }))
+            }
+            _ => Value::Null,
+        }
+    }
+
     pub(super) fn fields_of_tools(&self) -> Value {
         match self {
             Self::ToolsSnapshot { version, tool, node, functions } => {
@@ -165,6 +192,10 @@ fn with(mut object: Value, more: Value) -> Value {
         object.extend(more);
     }
     object
+}
+
+fn of_node(node: &NodeId, name: &NodeName, edge: &EdgeName) -> Value {
+    json!({ "node": node.as_str(), "node_name": name.as_str(), "edge": edge.as_str() })
 }
 
 fn of_tool(version: &PluginVersion, tool: &ToolId) -> Value {

@@ -330,6 +330,17 @@ fn a_newer_part_takes_the_place_of_one_that_is_not_whole_and_keeps_its_texts() {
 }
 
 #[test]
+fn what_is_held_already_does_not_take_the_place_of_a_newer_part_that_is_not_whole() {
+    let mut talk = Talk::welcomed(Held::default(), &[]);
+    talk.part(1, &trust("one"));
+    talk.bodies(&["one"]);
+    talk.part(2, &trust("two"));
+    talk.part(1, &trust("one"));
+    talk.bodies(&["two"]);
+    assert_eq!(talk.acks(), [(Part::Trust, 1), (Part::Trust, 1), (Part::Trust, 2)]);
+}
+
+#[test]
 fn while_an_approval_may_come_a_silent_link_is_given_up_after_eight_seconds() {
     let mut talk = Talk::welcomed(Held::default(), &[]);
     talk.tick(2_999, true);
