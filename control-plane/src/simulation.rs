@@ -173,7 +173,14 @@ impl Database {
 
     /// One look of a server's fan-out.
     pub fn look(&self, server: &Server, all: bool) -> Result<(), String> {
-        let looked = self.runtime.block_on(server.context.fleet.look(all));
+        let fleet = &server.context.fleet;
+        let looked = self.runtime.block_on(async {
+            // As often as a server writes what it remembers of nodes it compares everything.
+            if all {
+                fleet.flush().await;
+            }
+            fleet.look(all).await
+        });
         looked.map_err(|error| crate::server::Chain(&error).to_string())
     }
 
