@@ -11,6 +11,7 @@ mod greeting;
 mod look;
 mod part;
 mod presence;
+mod put_back;
 mod standings;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -275,13 +276,15 @@ impl Fleet {
         let registration = edge.register(known.record.clone(), own, (address, (self.inner.clock)()));
         // Else a look passed before there was a stream to be told.
         let now = lock(&self.inner.known).get(id).cloned();
-        let ending = match now {
+        let farewell = match now {
             Some(now) => Ending::of(&now.record)
-                .filter(|ending| ending.standing != domain::standing::Standing::Quarantined),
-            None => Some(Ending::removed(&known.record.name)),
+                .filter(|ending| ending.standing != domain::standing::Standing::Quarantined)
+                .map(Farewell::Ended),
+            // It is looked up again when it comes back.
+            None => Some(Farewell::Forgotten),
         };
-        if let Some(ending) = ending {
-            edge.signal(id, |own| own.farewell = Some(Farewell::Ended(ending)));
+        if let Some(farewell) = farewell {
+            edge.signal(id, |own| own.farewell = Some(farewell));
         }
         Ok(Some(registration))
     }
@@ -369,6 +372,11 @@ impl Fleet {
         {
             self.put_back(&kept);
             tracing::warn!(error = %crate::server::Chain(&error), nodes = seen.len(), "last seen could not be written");
+            return;
+        }
+        let kept: Vec<NodeId> = kept.into_iter().map(|(node, _)| node).collect();
+        if let Err(error) = self.compare_noted(&kept).await {
+            tracing::warn!(error = %crate::server::Chain(&error), nodes = kept.len(), "what nodes said could not be compared");
         }
         if let Err(error) = self.end_superseded().await {
             tracing::warn!(error = %crate::server::Chain(&error), "newer streams could not be looked for");

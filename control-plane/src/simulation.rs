@@ -173,15 +173,13 @@ impl Database {
 
     /// One look of a server's fan-out.
     pub fn look(&self, server: &Server, all: bool) -> Result<(), String> {
-        let fleet = &server.context.fleet;
-        let looked = self.runtime.block_on(async {
-            // As often as a server writes what it remembers of nodes it compares everything.
-            if all {
-                fleet.flush().await;
-            }
-            fleet.look(all).await
-        });
+        let looked = self.runtime.block_on(server.context.fleet.look(all));
         looked.map_err(|error| crate::server::Chain(&error).to_string())
+    }
+
+    /// A server writes what it remembers of nodes.
+    pub fn flush(&self, server: &Server) {
+        self.runtime.block_on(server.context.fleet.flush());
     }
 
     /// A node's stream reaches a server.

@@ -13,6 +13,10 @@
 #[cfg(test)]
 mod tests;
 
+/// A counter is at least so much larger than the one that its Hello showed: room for the session itself to stand
+/// between them before the node has the counter on its disk.
+const STEP: u64 = 2;
+
 /// Counters are spread by up to so much, so that two servers that do not know of each other hardly ever give
 /// the same one to two copies.
 const SPREAD: u64 = 1 << 16;
@@ -67,5 +71,42 @@ pub const fn judge(known: &Known, presented: u64, repeats: bool) -> Verdict {
 pub fn next(known: &Known, presented: u64, issued: u64, random: u64) -> u64 {
     let up_to = known.pick.map_or(0, |pick| pick.up_to);
     let newest = presented.max(known.acknowledged).max(issued).max(up_to);
-    newest.saturating_add(1).saturating_add(random % SPREAD)
+    newest.saturating_add(STEP).saturating_add(random % SPREAD)
+}
+
+/// Where a session stands among those of its node, so that what an earlier one says is not taken for newer,
+/// however late it is worked off and on whichever server.
+///
+/// A counter that the node has on its disk is larger than those of all sessions before, and smaller than those of
+/// all that come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Succession {
+    presented: u64,
+    given: u64,
+    is_kept: bool,
+}
+
+impl Succession {
+    /// A session whose Hello showed one counter (0 for none), and whose Welcome gave another.
+    pub const fn opened(presented: u64, given: u64) -> Self {
+        Self { presented, given, is_kept: false }
+    }
+
+    /// The node has the session's own counter on its disk.
+    pub const fn keep(&mut self) {
+        self.is_kept = true;
+    }
+
+    /// The session's own counter, if the node has it on its disk.
+    pub const fn kept(&self) -> Option<u64> {
+        if self.is_kept { Some(self.given) } else { None }
+    }
+
+    /// Whether what the session says still counts, the node being known to have `acknowledged` on its disk: not
+    /// once a later session's counter is.
+    pub const fn counts(&self, acknowledged: u64) -> bool {
+        let own = if self.is_kept { self.given } else { self.presented.saturating_add(1) };
+        // What was said before the node had the counter may be worked off after it is known to have it.
+        own >= acknowledged || self.given == acknowledged
+    }
 }

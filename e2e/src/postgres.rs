@@ -137,6 +137,28 @@ impl Postgres {
         }
     }
 
+    /// Stops it, keeps a copy of all that it has, and starts it again.
+    ///
+    /// # Errors
+    /// It does not run, or the copy cannot be made.
+    pub async fn copy_aside(&mut self) -> Result<()> {
+        self.kill_all().await?;
+        copy(&self.folder.path().join("data"), &self.folder.path().join("copy")).await?;
+        self.restart().await
+    }
+
+    /// Stops it, puts back what [`copy_aside`](Self::copy_aside) kept, and starts it again.
+    ///
+    /// # Errors
+    /// It does not run, or there is no copy.
+    pub async fn put_back(&mut self) -> Result<()> {
+        self.kill_all().await?;
+        let data = self.folder.path().join("data");
+        tokio::fs::remove_dir_all(&data).await.context("failed to remove the cluster")?;
+        copy(&self.folder.path().join("copy"), &data).await?;
+        self.restart().await
+    }
+
     async fn takes_connections(&self) -> bool {
         let mut command = Command::new(self.bin.join("pg_isready"));
         command.args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
@@ -155,6 +177,13 @@ impl Postgres {
         }
         command
     }
+}
+
+/// A folder with owners and modes as they are.
+async fn copy(from: &std::path::Path, to: &std::path::Path) -> Result<()> {
+    let status = Command::new("cp").arg("-a").arg(from).arg(to).status().await?;
+    anyhow::ensure!(status.success(), "failed to copy {}: {status}", from.display());
+    Ok(())
 }
 
 fn find_bin() -> Option<PathBuf> {

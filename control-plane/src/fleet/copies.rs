@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use domain::clone::{Known, Verdict, judge, next};
+use domain::clone::{Known, Succession, Verdict, judge, next};
 use domain::id::NodeId;
 use domain::plugin_set::Scope;
 use domain::standing::Standing;
@@ -44,6 +44,8 @@ pub enum Judged {
 pub struct Counter {
     /// Itself.
     pub value: u64,
+    /// Where the session stands that it was given in.
+    pub session: Succession,
     /// As the node gets it.
     pub sealed: Vec<u8>,
 }
@@ -80,7 +82,8 @@ impl Fleet {
                 let mut counters = lock(&self.inner.counters);
                 let counters = counters.entry(node.clone()).or_default();
                 (counters.issued, counters.last) = (value, Some(seen));
-                Ok(Judged::Right(Some(Counter { value, sealed: seal.counter(node, value) })))
+                let (session, sealed) = (Succession::opened(presented, value), seal.counter(node, value));
+                Ok(Judged::Right(Some(Counter { value, session, sealed })))
             }
             Verdict::Ask => Ok(Judged::Turned(Turn::repeat(seal.challenge(node, now)))),
             Verdict::NotKept => Ok(Judged::Turned(Turn::not_kept(&record.name))),
@@ -111,6 +114,13 @@ impl Fleet {
         if let Some(last) = &mut counters.last {
             last.counter = counter;
         }
+    }
+
+    /// Whether what a session of a node says still counts, as far as this server knows.
+    pub(super) fn counts(&self, node: &NodeId, session: Option<Succession>) -> bool {
+        let counters = lock(&self.inner.counters);
+        let acknowledged = counters.get(node).map_or(0, |counters| counters.acknowledged);
+        session.is_none_or(|session| session.counts(acknowledged))
     }
 
     /// What was acknowledged since the last call.

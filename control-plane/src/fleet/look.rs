@@ -23,10 +23,15 @@ impl Fleet {
         let _one_look = self.inner.looking.lock().await;
         // Read before the look: whatever is committed later is none that it missed.
         let before = if all { self.positions(None).await? } else { Vec::new() };
+        let held = self.held();
         let scopes: Vec<Scope> = lock(&self.inner.edges).keys().cloned().map(Scope::Edge).collect();
         let mut outcome = Ok(());
         if !scopes.is_empty() {
-            outcome = self.look_at(self.positions(Some(&scopes)).await?).await;
+            let positions = self.positions(Some(&scopes)).await?;
+            if self.starts_over(&held, &positions) {
+                return Ok(());
+            }
+            outcome = self.look_at(positions).await;
         }
         if all {
             // Each node has grants from its first day on.

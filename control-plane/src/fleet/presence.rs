@@ -59,6 +59,8 @@ pub enum Farewell {
     },
     /// The node has a newer stream.
     Superseded,
+    /// What the node said is not what is on record: it is to say it again.
+    Forgotten,
     /// The node may not work any longer.
     Ended(Ending),
 }

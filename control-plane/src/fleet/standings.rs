@@ -47,19 +47,21 @@ impl Fleet {
         if is_same {
             return;
         }
-        let ending = if let Some(record) = record {
+        let farewell = if let Some(record) = record {
             let newer = Known { record: record.clone(), grants: Arc::clone(&known.grants) };
             all.insert(id.clone(), Arc::new(newer));
-            Ending::of(record)
+            Ending::of(record).map(Farewell::Ended)
         } else {
             all.remove(id);
-            Some(Ending::removed(&known.record.name))
+            // Whether it was removed, or a database was put back that does not know it yet, is looked up when it
+            // comes back: only the one is told to go for good.
+            Some(Farewell::Forgotten)
         };
         drop(all);
         self.forget_counters(id);
         let edge = lock(&self.inner.edges).get(&known.record.edge).cloned();
-        if let (Some(edge), Some(ending)) = (edge, ending) {
-            edge.signal(id, |own| own.farewell = Some(Farewell::Ended(ending)));
+        if let (Some(edge), Some(farewell)) = (edge, farewell) {
+            edge.signal(id, |own| own.farewell = Some(farewell));
         }
     }
 

@@ -179,7 +179,7 @@ async fn a_known_node_that_comes_back_as_it_was_is_answered_from_memory() {
     let registration = fixture.register(&node).await;
     assert_eq!(fixture.fleet.greet(&node, &registration.edge, "", &hello("1")).await.unwrap(), welcome());
     fixture.fleet.look(true).await.unwrap();
-    fixture.fleet.note_status(&node, &Status::default()).await.unwrap();
+    fixture.fleet.note_status((&node).into(), &Status::default()).await.unwrap();
     drop(registration);
     fixture.store.close().await;
     let registration = fixture.register(&node).await;

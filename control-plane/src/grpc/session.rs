@@ -291,6 +291,9 @@ impl Session {
             Input::Farewell(Farewell::Superseded) => {
                 self.goodbye("superseded", "this node has a newer stream", 0);
             }
+            Input::Farewell(Farewell::Forgotten) => {
+                self.goodbye("again", "what this node said was lost on its way to the record", 0);
+            }
             Input::Farewell(Farewell::Ended(ending)) => self.turned(&ending.turn()),
         }
     }
@@ -302,7 +305,14 @@ impl Session {
             _ if self.is_new() => self.goodbye("refused", "the first message was no Hello", 0),
             NodeSaid::Ack(acked) => self.acked(now, acked),
             NodeSaid::Nack(refused) => self.refused(now, refused),
-            NodeSaid::Need(digests) => self.need(digests),
+            NodeSaid::Need(digests) => {
+                // It makes headway.
+                self.slots
+                    .values_mut()
+                    .filter_map(|slot| slot.outstanding.as_mut())
+                    .for_each(|one| one.2 = now);
+                self.need(digests);
+            }
             NodeSaid::Report(report) => self.report(now, *report),
             NodeSaid::Listings(texts) if !texts.is_empty() => self.perform(Effect::StoreTexts(texts)),
             NodeSaid::Listings(_) => {}

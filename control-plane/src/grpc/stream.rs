@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use domain::clone::Succession;
 use domain::digest::ListingHash;
 use domain::plugin_set::Part;
 use domain::standing::Standing;
@@ -26,6 +27,7 @@ use super::door::Peer;
 use super::session::bodies::BODIES_BYTES_MAX;
 use super::session::{self, Effect, Identity, Input, Outcome, Output, Session, Set};
 use crate::fleet::{Ending, Greeted, Registration, Turn, lock};
+use crate::operation::note_node::Speaker;
 use crate::operation::record_listing::{Recorded, record_listing};
 use crate::operation::store_texts;
 use crate::server::Chain;
@@ -90,10 +92,10 @@ pub(super) async fn run(
     let mut stream = Stream::new(context, registration, address);
     stream.serve(inbound, &out).await;
     let (context, node) = (Arc::clone(&stream.context), stream.registration.record.id.clone());
-    let owed = stream.owed.take();
+    let (owed, session) = (stream.owed.take(), stream.succession);
     stream.send_last(&out).await;
     if let Some(hello) = owed {
-        context.fleet.note_again(&node, &hello).await;
+        context.fleet.note_again(Speaker { node: &node, session }, &hello).await;
     }
 }
 
@@ -103,6 +105,8 @@ struct Stream {
     /// From where the node comes.
     address: String,
     session: Session,
+    /// Where this stream stands among the node's; `None` before its Welcome, and of nodes that keep no counter.
+    succession: Option<Succession>,
     /// Texts that this node was asked for; others that it sends are refused.
     asked: Arc<Mutex<BTreeSet<ListingHash>>>,
     unsent: VecDeque<Bytes>,
@@ -128,6 +132,7 @@ impl Stream {
             registration,
             address,
             session,
+            succession: None,
             asked: Arc::default(),
             unsent: VecDeque::new(),
             unsent_bytes: 0,
@@ -222,6 +227,9 @@ impl Stream {
             self.owed = None;
         }
         let now = self.context.monotonic_ms();
+        if let Input::Admitted { counter: Some(counter), .. } = &input {
+            self.succession = Some(counter.session);
+        }
         for output in self.session.handle(now, (self.context.clock)(), input) {
             self.carry_out(now, output);
         }
@@ -236,7 +244,12 @@ impl Stream {
         match output {
             Output::Send(message) => self.send(message),
             Output::Acked(acked) => self.registration.acked(&acked),
-            Output::Kept(counter) => self.context.fleet.counter_kept(&self.registration.record.id, counter),
+            Output::Kept(counter) => {
+                if let Some(succession) = &mut self.succession {
+                    succession.keep();
+                }
+                self.context.fleet.counter_kept(&self.registration.record.id, counter);
+            }
             Output::Refused(refused) => tracing::warn!(
                 node.id = %self.registration.record.id,
                 part = %refused.part,
@@ -299,20 +312,20 @@ impl Stream {
     fn begin(&mut self, effect: Effect) -> Work {
         let context = Arc::clone(&self.context);
         let node = self.registration.record.id.clone();
-        let now = (context.clock)();
+        let (now, session) = ((context.clock)(), self.succession);
         match effect {
             Effect::Admit(hello) => {
                 self.registration.clock_offset(hello.clock.millis_since(now));
-                let session = format!("{}/{}", self.registration.edge.name, self.registration.session);
+                let name = format!("{}/{}", self.registration.edge.name, self.registration.session);
                 let (edge, address) = (Arc::clone(&self.registration.edge), self.address.clone());
                 Box::pin(async move {
                     let greeted = context.fleet.greet(&node, &edge, &address, &hello).await;
                     let epoch = edge.set().get(Part::Trust).map_or(1, |trust| trust.position.epoch);
-                    admitted(&node, session, epoch, greeted)
+                    admitted(&node, name, epoch, greeted)
                 })
             }
             Effect::NoteAgain(hello) => Box::pin(async move {
-                context.fleet.note_again(&node, &hello).await;
+                context.fleet.note_again(Speaker { node: &node, session }, &hello).await;
                 Input::NotedAgain
             }),
             Effect::Reload => self.reread(None),
@@ -321,7 +334,8 @@ impl Stream {
             Effect::KeepHeld(shown) => self.keep_held(*shown),
             Effect::Record(boot, report) => Box::pin(async move {
                 let _turn = context.fleet.turn().await;
-                let outcome = record_listing(&context.store, now, &node, &boot, &report).await;
+                let speaker = Speaker { node: &node, session };
+                let outcome = record_listing(&context.store, now, speaker, &boot, &report).await;
                 let outcome = outcome_of(&node, &report, outcome);
                 Input::Recorded(report, outcome)
             }),
@@ -353,7 +367,7 @@ impl Stream {
             }
             Effect::NoteStatus(status) => Box::pin(async move {
                 let _turn = context.fleet.turn().await;
-                let noted = context.fleet.note_status(&node, &status).await;
+                let noted = context.fleet.note_status(Speaker { node: &node, session }, &status).await;
                 if let Err(error) = &noted {
                     tracing::warn!(error = %Chain(error), node.id = %node, "a status could not be noted");
                 }

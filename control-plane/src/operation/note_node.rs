@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::audit::Event;
+use domain::clone::Succession;
 use domain::digest::Digest;
 use domain::id::{NodeId, PluginVersion};
 use domain::plugin_set::{Part, Scope};
@@ -23,29 +24,71 @@ const AGENT_VERSION_MAX: usize = 64;
 /// Nodes whose "last seen" one statement writes: some 60 KB of text.
 const SEEN_AT_ONCE: usize = 1_000;
 
+/// Who says something: a node, in one of its sessions.
+#[derive(Clone, Copy, Debug)]
+pub struct Speaker<'a> {
+    /// The node.
+    pub node: &'a NodeId,
+    /// Where the session stands among the node's; unknown of nodes that keep no session counter.
+    pub session: Option<Succession>,
+}
+
+impl<'a> From<&'a NodeId> for Speaker<'a> {
+    fn from(node: &'a NodeId) -> Self {
+        Self { node, session: None }
+    }
+}
+
+impl Speaker<'_> {
+    /// The node's record, if it may work and has no later session: whoever writes asks in its own transaction.
+    pub(super) async fn counts(&self, tx: &mut Transaction) -> Result<Option<NodeRecord>, Error> {
+        let record = nodes::get(tx, self.node).await?;
+        Ok(record.filter(|record| {
+            record.standing.standing == Standing::Active
+                && self.session.is_none_or(|session| session.counts(record.known.acknowledged))
+        }))
+    }
+
+    /// Ends what earlier sessions say, if this one can.
+    pub(super) async fn succeed(&self, tx: &mut Transaction, record: &NodeRecord) -> Result<(), Error> {
+        let kept = self.session.and_then(|session| session.kept());
+        if let Some(kept) = kept.filter(|kept| *kept > record.known.acknowledged) {
+            nodes::kept(tx, &[(self.node.clone(), kept)]).await?;
+        }
+        Ok(())
+    }
+}
+
 /// Notes what a node said as it connected. If it has a version that its edge's trust does not speak
-/// of, the trust does from here on (30-nodes, 2). Costs no write if nothing is new.
+/// of, the trust does from here on (30-nodes, 2). Costs no write if nothing is new. Answers what is on
+/// record now, as [`said_digest`] has it; `None` if this was passed over, as what an earlier session of the node says
+/// is.
 ///
 /// # Errors
 /// What the store says.
 pub async fn note_hello(
     store: &Store,
     now: Timestamp,
-    node: &NodeId,
+    speaker: impl Into<Speaker<'_>>,
     agent_version: &str,
     versions: &[PluginVersion],
     status: &Status,
-) -> Result<(), Error> {
+) -> Result<Option<Digest>, Error> {
     let agent_version: String = make_visible(agent_version).chars().take(AGENT_VERSION_MAX).collect();
-    note_said(store, now, node, Some(&agent_version), said(versions, status)).await
+    note_said(store, now, speaker.into(), Some(&agent_version), said(versions, status)).await
 }
 
-/// Notes a node's status. Costs no write if nothing is new.
+/// Notes a node's status. Costs no write if nothing is new. Answers as [`note_hello`] does.
 ///
 /// # Errors
 /// What the store says.
-pub async fn note_status(store: &Store, now: Timestamp, node: &NodeId, status: &Status) -> Result<(), Error> {
-    note_said(store, now, node, None, said(&[], status)).await
+pub async fn note_status(
+    store: &Store,
+    now: Timestamp,
+    speaker: impl Into<Speaker<'_>>,
+    status: &Status,
+) -> Result<Option<Digest>, Error> {
+    note_said(store, now, speaker.into(), None, said(&[], status)).await
 }
 
 /// Stands for what a node said: two that are equal are noted alike.
@@ -68,43 +111,38 @@ pub(crate) fn digest_of<'a>(entries: impl Iterator<Item = &'a NodeVersion>) -> D
 async fn note_said(
     store: &Store,
     now: Timestamp,
-    node: &NodeId,
+    speaker: Speaker<'_>,
     agent_version: Option<&str>,
     mut said: BTreeMap<PluginVersion, NodeVersion>,
-) -> Result<(), Error> {
+) -> Result<Option<Digest>, Error> {
     let mut tx = store.read().await?;
-    let Some(record) = active(&mut tx, node).await? else { return Ok(()) };
+    let Some(record) = speaker.counts(&mut tx).await? else { return Ok(None) };
     let is_same_agent = agent_version.is_none_or(|version| version == record.agent_version);
-    let before = as_map(nodes::versions(&mut tx, node).await?);
+    let before = as_map(nodes::versions(&mut tx, speaker.node).await?);
     if before != said {
         // It can have nothing else, and reads and reports nothing of what is not its edge's.
         let ever = assignments::ever_on(&mut tx, &record.edge).await?;
         said.retain(|version, _| ever.contains(version));
     }
     drop(tx);
+    let noted = Some(digest_of(said.values()));
     if is_same_agent && before == said {
-        return Ok(());
+        return Ok(noted);
     }
     let mut tx = store.begin_write().await?;
-    if active(tx.tx(), node).await?.is_none() {
-        return Ok(());
-    }
+    // Asked again, since only now nobody else writes.
+    let Some(record) = speaker.counts(tx.tx()).await? else { return Ok(None) };
+    speaker.succeed(tx.tx(), &record).await?;
     if let Some(version) = agent_version {
-        nodes::set_agent(tx.tx(), node, version).await?;
+        nodes::set_agent(tx.tx(), speaker.node, version).await?;
     }
     note(&mut tx, now, &record, &said).await?;
     tx.commit(now).await?;
-    Ok(())
-}
-
-/// The node's record, if it may work.
-async fn active(tx: &mut Transaction, node: &NodeId) -> Result<Option<NodeRecord>, Error> {
-    let record = nodes::get(tx, node).await?;
-    Ok(record.filter(|record| record.standing.standing == Standing::Active))
+    Ok(noted)
 }
 
 /// Notes when nodes were last heard of, and which session counters they have on their disks, all in one
-/// transaction.
+/// transaction. From then on nothing counts that an earlier session of theirs said.
 ///
 /// # Errors
 /// What the store says.
@@ -118,11 +156,28 @@ pub async fn note_alive(
     for some in seen.chunks(SEEN_AT_ONCE) {
         nodes::seen(tx.tx(), some).await?;
     }
-    for (node, counter) in kept {
-        nodes::kept(tx.tx(), node, *counter).await?;
+    for some in kept.chunks(SEEN_AT_ONCE) {
+        nodes::kept(tx.tx(), some).await?;
     }
     tx.commit(now).await?;
     Ok(())
+}
+
+/// What stands on record of these nodes, each as [`said_digest`] has it.
+///
+/// # Errors
+/// What the store says.
+pub async fn noted(store: &Store, which: &[NodeId]) -> Result<BTreeMap<NodeId, Digest>, Error> {
+    let mut tx = store.read().await?;
+    let mut noted = BTreeMap::new();
+    for some in which.chunks(SEEN_AT_ONCE) {
+        let mut on_record = nodes::versions_of(&mut tx, some).await?;
+        for node in some {
+            let versions = as_map(on_record.remove(node).unwrap_or_default());
+            noted.insert(node.clone(), digest_of(versions.values()));
+        }
+    }
+    Ok(noted)
 }
 
 /// What a node says of each version that it has.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use domain::audit::Event;
 use domain::digest::ListingHash;
-use domain::id::{BootId, EdgeName, FunctionId, NodeId, PluginVersion, ToolId};
+use domain::id::{BootId, EdgeName, FunctionId, PluginVersion, ToolId};
 use domain::name::{ListedName, ToolNames, check_function_name, judge_names, tools_may_collide};
 use domain::origin::{AddressClass, PinState};
 use domain::plugin_set::{Part, Scope};
@@ -17,6 +17,7 @@ use domain::visible::make_visible;
 use proto::convert::{Report, Seen};
 
 use super::assign::pin_event;
+use super::note_node::Speaker;
 use super::reconcile_changes::{reconcile_changes, recorded, report};
 use super::{By, Error};
 use crate::store::listings::{self, ListFunction};
@@ -34,7 +35,7 @@ const PLACES_MAX: u64 = 2_000;
 pub enum Recorded {
     /// It is recorded durably: acknowledge it.
     Done,
-    /// A newer one of the same boot is recorded: acknowledge it.
+    /// A newer one of the same boot is recorded, or the node speaks in a later session: acknowledge it.
     Stale,
     /// It speaks of something that the node's edge does not have: acknowledge it, and say why in
     /// the log.
@@ -50,10 +51,12 @@ pub enum Recorded {
 pub async fn record_listing(
     store: &Store,
     now: Timestamp,
-    node: &NodeId,
+    speaker: impl Into<Speaker<'_>>,
     boot: &BootId,
     said: &Report,
 ) -> Result<Recorded, Error> {
+    let speaker = speaker.into();
+    let node = speaker.node;
     let list = list_of(said);
     let connection = make_visible(&said.connection);
     let place = Place { node, version: &said.version, tool: &said.tool, connection: &connection };
@@ -66,6 +69,8 @@ pub async fn record_listing(
     if let Some(why) = foreign(tx.tx(), &record, said).await? {
         return Ok(Recorded::Ignored(why));
     }
+    let Some(now_known) = speaker.counts(tx.tx()).await? else { return Ok(Recorded::Stale) };
+    speaker.succeed(tx.tx(), &now_known).await?;
     let earlier = sightings::newest(tx.tx(), &place).await?;
     if is_older(earlier.as_ref(), boot, said.sequence) {
         return Ok(Recorded::Stale);

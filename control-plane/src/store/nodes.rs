@@ -35,8 +35,6 @@ statements! {
     ALL = records!("order by id");
     SET_STANDING = "update nodes set standing = $2, standing_reason = $3, standing_by = $4, standing_at = $5, \
                     session_counter = $6, kept_session = $7, kept_up_to = $8, copies = $9 where id = $1";
-    KEPT = "update nodes set session_counter = $2 where id = $1 and session_counter < $2 and standing = 'active' \
-            and (kept_up_to is null or kept_up_to < $2)";
     COUNTERS = "select id, session_counter from nodes where standing = 'active' and session_counter > 0";
     CERTIFIED = "update nodes set certificate_until = $2, issuer = $3, authorities = $4 where id = $1";
     DISTRUSTING = "select name from nodes where standing = 'active' and authorities not like $1 order by name";
@@ -74,6 +72,38 @@ macro_rules! seen {
 const SEEN_SQLITE: Statement = Statement { name: "SEEN_SQLITE", sql: seen!("json_each($1)") };
 const SEEN_POSTGRES: Statement =
     Statement { name: "SEEN_POSTGRES", sql: seen!("json_array_elements(cast($1 as json)) as rows (value)") };
+
+/// Session counters, from a JSON array of pairs.
+macro_rules! kept {
+    ($rows:literal) => {
+        concat!(
+            "update nodes set session_counter = kept.counter from \
+             (select value ->> 0 as id, cast(value ->> 1 as bigint) as counter from ",
+            $rows,
+            ") as kept where nodes.id = kept.id and session_counter < kept.counter and standing = 'active' \
+             and (kept_up_to is null or kept_up_to < kept.counter)"
+        )
+    };
+}
+const KEPT_SQLITE: Statement = Statement { name: "KEPT_SQLITE", sql: kept!("json_each($1)") };
+const KEPT_POSTGRES: Statement =
+    Statement { name: "KEPT_POSTGRES", sql: kept!("json_array_elements(cast($1 as json)) as rows (value)") };
+
+/// What nodes said that they run, of those in a JSON array.
+macro_rules! versions_of {
+    ($rows:literal) => {
+        concat!(
+            "select plugin, version, state, reason, tools, node from node_versions where node in (select value from ",
+            $rows, ")"
+        )
+    };
+}
+const VERSIONS_OF_SQLITE: Statement =
+    Statement { name: "VERSIONS_OF_SQLITE", sql: versions_of!("json_each($1)") };
+const VERSIONS_OF_POSTGRES: Statement = Statement {
+    name: "VERSIONS_OF_POSTGRES",
+    sql: versions_of!("json_array_elements_text(cast($1 as json)) as rows (value)"),
+};
 
 /// A node as it joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -202,10 +232,13 @@ pub(crate) async fn set_standing(tx: &mut Transaction, node: &NodeRecord) -> Res
     tx.execute(SET_STANDING, args).await.map(|_| ())
 }
 
-/// Notes that it has this session counter on its disk, unless the record is newer or a person picked among
-/// its copies meanwhile.
-pub(crate) async fn kept(tx: &mut Transaction, id: &NodeId, counter: u64) -> Result<(), Error> {
-    tx.execute(KEPT, args![id, counter]).await.map(|_| ())
+/// Notes which session counters nodes have on their disks, all in one statement; not where the record is newer or
+/// a person picked among a node's copies meanwhile.
+pub(crate) async fn kept(tx: &mut Transaction, batch: &[(NodeId, u64)]) -> Result<(), Error> {
+    let rows: serde_json::Value =
+        batch.iter().map(|(node, counter)| serde_json::json!([node.as_str(), counter])).collect();
+    let statement = if tx.is_postgres() { KEPT_POSTGRES } else { KEPT_SQLITE };
+    tx.execute(statement, args![rows.to_string()]).await.map(|_| ())
 }
 
 /// The session counters of nodes that may work, as far as they are written.
@@ -264,18 +297,18 @@ pub(crate) async fn count(tx: &mut Transaction) -> Result<u64, Error> {
 pub(crate) async fn seen(tx: &mut Transaction, batch: &[(NodeId, Timestamp)]) -> Result<(), Error> {
     let rows: serde_json::Value =
         batch.iter().map(|(node, at)| serde_json::json!([node.as_str(), at.as_millis()])).collect();
-    tx.execute(seen_statement(tx.is_postgres()), args![rows.to_string()]).await.map(|_| ())
-}
-
-/// The engine's statement.
-const fn seen_statement(is_postgres: bool) -> Statement {
-    if is_postgres { SEEN_POSTGRES } else { SEEN_SQLITE }
+    let statement = if tx.is_postgres() { SEEN_POSTGRES } else { SEEN_SQLITE };
+    tx.execute(statement, args![rows.to_string()]).await.map(|_| ())
 }
 
 /// The statements that only this engine takes.
 #[cfg(test)]
-pub(crate) const fn own_statements(is_postgres: bool) -> [Statement; 1] {
-    [seen_statement(is_postgres)]
+pub(crate) const fn own_statements(is_postgres: bool) -> [Statement; 3] {
+    if is_postgres {
+        [SEEN_POSTGRES, KEPT_POSTGRES, VERSIONS_OF_POSTGRES]
+    } else {
+        [SEEN_SQLITE, KEPT_SQLITE, VERSIONS_OF_SQLITE]
+    }
 }
 
 /// All of them, by identity: what a server that starts takes into its memory.
@@ -285,9 +318,23 @@ pub(crate) async fn all(tx: &mut Transaction) -> Result<Vec<NodeRecord>, Error> 
 
 /// What each last said that it runs.
 pub(crate) async fn all_versions(tx: &mut Transaction) -> Result<HashMap<NodeId, Vec<NodeVersion>>, Error> {
+    by_node(&tx.rows(ALL_VERSIONS, args![]).await?)
+}
+
+/// The same of some.
+pub(crate) async fn versions_of(
+    tx: &mut Transaction,
+    which: &[NodeId],
+) -> Result<HashMap<NodeId, Vec<NodeVersion>>, Error> {
+    let rows: serde_json::Value = which.iter().map(NodeId::as_str).collect();
+    let statement = if tx.is_postgres() { VERSIONS_OF_POSTGRES } else { VERSIONS_OF_SQLITE };
+    by_node(&tx.rows(statement, args![rows.to_string()]).await?)
+}
+
+fn by_node(rows: &[Row]) -> Result<HashMap<NodeId, Vec<NodeVersion>>, Error> {
     let mut all: HashMap<NodeId, Vec<NodeVersion>> = HashMap::new();
-    for row in tx.rows(ALL_VERSIONS, args![]).await? {
-        all.entry(row.parsed(5, NodeId::parse)?).or_default().push(read_node_version(&row)?);
+    for row in rows {
+        all.entry(row.parsed(5, NodeId::parse)?).or_default().push(read_node_version(row)?);
     }
     Ok(all)
 }

@@ -202,3 +202,33 @@ fn a_counter_that_was_acknowledged_and_an_older_one_are_told_apart_once_the_chal
 fn a_counter_never_leaves_the_range_of_the_database_by_wrapping() {
     assert_eq!(next(&Known { acknowledged: u64::MAX, pick: None }, 0, 0, u64::MAX), u64::MAX);
 }
+
+proptest! {
+    /// S3: of two sessions the earlier counts no more once the later one's counter is known to be on the disk,
+    /// whatever became of the Welcomes between them; and no session bars itself or one that comes.
+    #[test]
+    fn a_session_ends_what_those_before_it_say_and_nothing_else(
+        sessions in prop::collection::vec((any::<bool>(), any::<bool>()), 1..12),
+    ) {
+        let mut disk = 0;
+        let mut all: Vec<Succession> = Vec::new();
+        for (random, (is_kept, is_known)) in (0..).zip(sessions) {
+            let known = Known { acknowledged: if is_known { disk } else { 0 }, pick: None };
+            let counter = next(&known, disk, 0, random);
+            let mut session = Succession::opened(disk, counter);
+            let as_opened = session;
+            if is_kept {
+                session.keep();
+                disk = counter;
+                prop_assert!(as_opened.counts(disk), "what it said before it had the counter");
+            }
+            all.push(session);
+        }
+        for (at, later) in all.iter().enumerate() {
+            let Some(acknowledged) = later.kept() else { continue };
+            for (other, session) in all.iter().enumerate() {
+                prop_assert_eq!(session.counts(acknowledged), other >= at, "{:?} {:?}", session, later);
+            }
+        }
+    }
+}

@@ -11,5 +11,6 @@ mod full_disk;
 mod kills;
 mod links;
 mod replicas;
+mod restored;
 mod stage;
 mod stops;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use domain::digest::{Digest, ListingHash};
 use domain::id::PluginName;
-use domain::plugin_set::Part;
+use domain::plugin_set::{Head, Part};
 use domain::time::Timestamp;
 use proto::convert::{self, Acked, Content, NodeSaid, Refused, Status};
 use proto::v1::{self, server_message::Message};
@@ -312,12 +312,17 @@ impl Session {
         match arrive(update, &self.held.parts, &self.me, &*self.verify) {
             Arrived::Unreadable(reason) => vec![Order::Close(Closed::Broken(reason))],
             Arrived::Refused(refused) => vec![Order::Send(NodeSaid::Nack(refused))],
+            Arrived::Held(head) if self.waits_for_newer(&head) => vec![ack(&head)],
             Arrived::Held(head) => {
                 // What comes again is older than a newer one that waits for its bodies.
                 self.pending
                     .retain(|part, pending| *part != head.part || pending.part.head.position > head.position);
                 self.held.confirmed.insert(head.part);
                 vec![Order::Confirmed, ack(&head)]
+            }
+            Arrived::Pending(pending) if self.waits_for_newer(&pending.part.head) => {
+                let reason = "a newer one came before it and waits for its bodies or for the disk".to_owned();
+                vec![Order::Send(NodeSaid::Nack(refused(&pending.part.head, "outdated", reason)))]
             }
             Arrived::Pending(pending) => {
                 let part = pending.part.head.part;
@@ -331,6 +336,14 @@ impl Session {
                 self.complete(pending)
             }
         }
+    }
+
+    /// Whether a newer one of the same part is on its way to the disk: an older one that is said again must not
+    /// take its place, since the server says nothing more before the newer is acknowledged.
+    fn waits_for_newer(&self, head: &Head) -> bool {
+        let pending = self.pending.get(&head.part).map(|pending| pending.part.head.position);
+        let unstored = self.unstored.get(&head.part).map(|(storing, _)| storing.part.head.position);
+        pending.max(unstored) > Some(head.position)
     }
 
     fn bodies(&mut self, bodies: &[Bytes]) -> Vec<Order> {
@@ -378,7 +391,7 @@ fn heard(clock_ms: i64, fresh_ms: u32) -> Option<Order> {
     (clock_ms != 0).then(|| Order::Heard { clock, fresh_ms: u64::from(fresh_ms) })
 }
 
-fn ack(head: &domain::plugin_set::Head) -> Order {
+fn ack(head: &Head) -> Order {
     Order::Send(NodeSaid::Ack(Acked { part: head.part, position: head.position, digest: head.digest }))
 }
 

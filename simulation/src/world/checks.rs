@@ -198,11 +198,9 @@ impl World<'_> {
             };
             let id = &machine.identity.node;
             let is_there = match self.database.reported(id, &version, &tool)? {
-                // A report of an earlier boot that comes late over another server may stand in its place:
-                // boots have no order in the database (said in the decision page).
                 Some(newest) => {
                     let of = newest.boot.trim_start_matches('b').parse::<u32>().unwrap_or_default();
-                    of != boot || newest.sequence >= sequence
+                    of > boot || (of == boot && newest.sequence >= sequence)
                 }
                 // What a node says that it has no longer is forgotten.
                 None => !self.database.versions_of(id)?.contains(&version),

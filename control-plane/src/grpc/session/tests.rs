@@ -431,6 +431,33 @@ fn a_node_that_answers_but_is_slow_keeps_its_stream() {
     assert_eq!(stream.after(3_000, Input::Tick), ["ping"], "asked again, not closed");
 }
 
+/// L1: whatever the node lost, it is told anew on its next stream.
+#[test]
+fn a_node_that_answers_but_never_acknowledges_is_made_to_connect_anew() {
+    let mut stream = stream();
+    stream.open(Vec::new());
+    let mut answers = Vec::new();
+    for _ in 0..40 {
+        answers = stream.after(3_000, Input::Tick);
+        if answers == ["close"] {
+            break;
+        }
+        assert_eq!(answers, ["ping"]);
+        stream.take(Input::Said(NodeSaid::Heartbeat(None)));
+    }
+    assert_eq!(answers, ["close"]);
+}
+
+#[test]
+fn a_node_that_asks_for_bodies_makes_headway() {
+    let mut stream = stream();
+    stream.open(Vec::new());
+    for _ in 0..100 {
+        stream.take(Input::Said(NodeSaid::Need(Vec::new())));
+        assert_eq!(stream.after(3_000, Input::Tick), ["ping"]);
+    }
+}
+
 #[test]
 fn a_silent_node_that_has_everything_is_asked_after_three_heartbeats() {
     let mut stream = Stream::current();

@@ -329,6 +329,33 @@ fn a_newer_part_takes_the_place_of_one_that_is_not_whole_and_keeps_its_texts() {
     assert_eq!(talk.acks(), [(Part::Trust, 2), (Part::Trust, 3)], "the text is here already");
 }
 
+/// L1: the server waits for the acknowledgement of the newer one, and sends nothing before.
+#[test]
+fn an_older_part_that_is_said_again_does_not_end_the_wait_for_a_newer_ones_bodies() {
+    for said_again in ["one", "two"] {
+        let mut talk = Talk::welcomed(Held::default(), &[]);
+        talk.part(1, &trust("one"));
+        talk.bodies(&["one"]);
+        talk.part(3, &trust("three"));
+        talk.part(if said_again == "one" { 1 } else { 2 }, &trust(said_again));
+        talk.bodies(&["three"]);
+        assert_eq!(talk.acks().last(), Some(&(Part::Trust, 3)), "{said_again} was said again");
+    }
+}
+
+#[test]
+fn an_older_part_that_is_said_again_does_not_take_the_place_of_a_newer_one_that_waits_for_the_disk() {
+    let mut talk = Talk::welcomed(Held::default(), &[]);
+    talk.part(1, &plan("1.0.0"));
+    talk.disk = Err("no space left on device".to_owned());
+    talk.part(3, &plan("3.0.0"));
+    talk.part(2, &plan("2.0.0"));
+    assert_eq!(&*talk.nack().code, "outdated");
+    talk.disk = Ok(());
+    talk.tick(5_000, false);
+    assert_eq!(talk.acks(), [(Part::Plan, 1), (Part::Plan, 3)]);
+}
+
 #[test]
 fn what_is_held_already_does_not_take_the_place_of_a_newer_part_that_is_not_whole() {
     let mut talk = Talk::welcomed(Held::default(), &[]);
