@@ -4,16 +4,21 @@
 //! 2025-03-26 on one endpoint, as raw JSON. Not here: which calls are allowed ([`domain::guard`]),
 //! what a tool is ([`tools`]), the bridge for stdio clients (`bridge`). Started by [`crate`]'s node.
 //!
-//! The way of a call: `access` lets the request in, `post` finds its era, `call` asks the table for
-//! a permit, validates the arguments and calls, `mark` writes what goes back.
+//! The way of a call: `access` lets the request in, `post` finds its era, `attempt` asks the table for
+//! a permit, validates the arguments and calls, `mark` writes what goes back. What the tool says during
+//! the call comes by `talk`, and is put to the agent by `ask` (a session's) or `hold` (2026-07-28).
 
 mod access;
 mod admit;
 mod answer;
+mod ask;
+mod attempt;
 mod call;
+mod capability;
 mod config;
 mod discover;
 mod handshake;
+mod hold;
 mod limit;
 mod list;
 mod live;
@@ -21,9 +26,13 @@ mod mark;
 mod modern;
 mod post;
 pub(crate) mod protocol;
+mod rounds;
+mod seal;
 mod serve;
 mod session;
+mod shown;
 mod stream;
+mod talk;
 mod token;
 mod upstream;
 
@@ -40,8 +49,10 @@ pub use token::Token;
 pub use upstream::{BeforeWrite, CallFuture, Upstream};
 
 use crate::arguments::Schemas;
+use hold::Holding;
 use limit::Limits;
 use list::Lists;
+use seal::Seal;
 use session::Sessions;
 
 /// The path of the endpoint.
@@ -75,6 +86,8 @@ struct Shared {
     limits: Limits,
     schemas: Schemas,
     sessions: Sessions,
+    seal: Seal,
+    holding: Holding,
     shutdown: CancellationToken,
 }
 
@@ -105,6 +118,8 @@ impl Gateway {
             limits: Limits::new(&config),
             schemas: Schemas::default(),
             sessions: Sessions::new(&config),
+            seal: Seal::new(),
+            holding: Holding::default(),
             config,
             address,
             token,

@@ -300,6 +300,7 @@ impl Base {
         let settings = Settings {
             path: config.tools_path.clone(),
             shim: config.tools_shim.clone(),
+            offers: config.gateway.offers,
             listeners: vec![gateway.address()],
             work: config.data.join("work"),
             logs: config.data.join("logs"),

@@ -226,6 +226,7 @@ mod tests {
         });
         let settings = Settings {
             path: String::new(),
+            offers: tools::Offers::default(),
             shim: None,
             listeners: Vec::new(),
             work: ledger.to_owned(),

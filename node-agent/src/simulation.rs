@@ -209,6 +209,7 @@ impl Node {
         let spool = Arc::new(Spool::default());
         let settings = Settings {
             path: String::new(),
+            offers: tools::Offers::default(),
             shim: None,
             listeners: Vec::new(),
             work: PathBuf::new(),

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::mpsc;
-use tools::{CommandSpec, Confinement, Limits, ProcessLimits, Tool, ToolEvent, ToolSpec};
+use tools::{CommandSpec, Confinement, Limits, Offers, ProcessLimits, Tool, ToolEvent, ToolSpec};
 
 /// Long enough for a loaded machine; nothing waits for it to pass.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -62,6 +62,7 @@ impl Bench {
                 write: vec![folder.to_owned()],
                 connect: Vec::new(),
             }),
+            offers: Offers::default(),
             limits: Limits::default(),
         }
     }

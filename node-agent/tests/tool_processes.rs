@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
-use tools::{Call, CommandSpec, Error, Limits, ProcessLimits, StartError, Tool, ToolEvent, ToolSpec};
+use tools::{Call, CommandSpec, Error, Limits, Offers, ProcessLimits, StartError, Tool, ToolEvent, ToolSpec};
 
 /// Long enough for a loaded machine; nothing waits for it to pass.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -47,6 +47,7 @@ fn spec(folder: &Path, command: &[&str]) -> CommandSpec {
         log: Some(folder.join("logs/tool.log")),
         process: ProcessLimits::default(),
         confine: None,
+        offers: Offers::default(),
         limits: Limits::default(),
     }
 }

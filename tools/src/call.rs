@@ -1,11 +1,14 @@
 //! One call of a function: what goes to the tool, what comes back.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::dialog::{Listener, LogLevel};
 use crate::envelope;
 use crate::error::Error;
 
@@ -14,7 +17,6 @@ use crate::error::Error;
 pub const RESULT_DEPTH: usize = 120;
 
 /// A call of one function.
-#[derive(Debug)]
 pub struct Call {
     /// The function's raw name, as its server lists it.
     pub name: Box<str>,
@@ -25,6 +27,17 @@ pub struct Call {
     pub meta: Option<Box<RawValue>>,
     /// Where progress goes; full means that some is dropped. Without it the tool is not asked for any.
     pub progress: Option<mpsc::Sender<RawProgress>>,
+    /// Who hears what the tool says during the call, and can be asked. Without it the agent cannot be.
+    pub listener: Option<Arc<dyn Listener>>,
+    /// The agent's capabilities as a raw object: told to tools of the modern era with each call.
+    pub capabilities: Option<Arc<str>>,
+    /// How much the agent wants to be told; `None` leaves that to a tool of the handshake era, and tells
+    /// one of the modern era to say nothing.
+    pub log_level: Option<LogLevel>,
+    /// Answers to what the tool asked in place of a result (modern era), raw, under its keys.
+    pub responses: Option<Box<RawValue>>,
+    /// The tool's own `requestState` of that, byte for byte.
+    pub state: Option<Box<RawValue>>,
     /// Ends the call early; the tool is told. Dropping the future does the same.
     pub cancel: CancellationToken,
     /// Time for the whole call, waiting for the pipe included.
@@ -43,11 +56,25 @@ impl Call {
             arguments,
             meta: None,
             progress: None,
+            listener: None,
+            capabilities: None,
+            log_level: None,
+            responses: None,
+            state: None,
             cancel: CancellationToken::new(),
             deadline: Duration::from_mins(1),
             header_params: Vec::new(),
             repeated: false,
         }
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("name", &self.name)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
     }
 }
 

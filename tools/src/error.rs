@@ -127,9 +127,10 @@ pub enum Error {
     /// The result's type is none that we know (2026-07-28: then the result is invalid).
     #[error("read the tool's answer: its result type `{0}` is unknown")]
     ResultType(Box<str>),
-    /// The tool wants something of the user first, which is not forwarded.
-    #[error("get a result: the tool asks for more input first, which this node does not forward")]
-    InputRequired,
+    /// The tool wants something of the agent first (modern era): its raw result with `inputRequests`,
+    /// `requestState` or both. The call is made again with [`crate::Call::responses`].
+    #[error("get a result: the tool asks for more input first")]
+    InputRequired(Box<RawValue>),
     /// Cancelled by the caller.
     #[error("wait for the tool: cancelled")]
     Cancelled,

@@ -23,6 +23,7 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::RawProgress;
+use crate::dialog::Board;
 use crate::envelope::{self, IdScan, Message};
 use crate::error::{Error, RpcError};
 use crate::spec::{Limits, UrlSpec};
@@ -45,6 +46,7 @@ struct Core {
     client: Client,
     limits: Limits,
     events: Events,
+    board: Arc<Board>,
     next_id: AtomicU64,
     sessions: OnceLock<Sessions>,
     /// How often the stream of announcements was opened.
@@ -62,10 +64,12 @@ impl Http {
     /// Opens the endpoint.
     pub(crate) async fn start(spec: UrlSpec, events: Events) -> Result<Self, StartError> {
         let limits = spec.limits;
+        let board = Arc::new(Board::new(spec.offers));
         let core = Arc::new(Core {
             client: Client::new(spec)?,
             limits,
             events,
+            board,
             next_id: AtomicU64::new(1),
             sessions: OnceLock::new(),
             opened: AtomicU64::new(0),
@@ -106,6 +110,7 @@ impl Http {
             answered: false,
         };
         let begun = Arc::clone(&waiting.begun);
+        let _in_flight = ask.name.is_some().then(|| core.board.begin(ask.id, ask.listener.clone()));
         let outcome = tokio::select! {
             biased;
             () = ask.cancel.cancelled() => return Err(Error::Cancelled.into()),
@@ -282,21 +287,44 @@ impl Core {
                     Some(_) => None,
                 };
             }
-            Message::Request { .. } => {
+            Message::Request { id, method, params } => {
                 // In the modern era there are none, and no answers to them.
-                if let (Some(sessions), Some(reply)) = (self.sessions.get(), wire::reply(&message)) {
-                    self.say(reply, sessions.present());
+                let session = self.sessions.get().map(Sessions::present);
+                if let Some(session) = session.filter(|session| session.peer.era == Era::Handshake) {
+                    self.asked(id, method, *params, ask.map(|ask| ask.id), session);
                 }
             }
             Message::Notification { method, params } => match (method.as_ref(), params) {
                 (wire::LIST_CHANGED, _) => self.emit(ToolEvent::ListChanged),
                 ("notifications/progress", Some(params)) => progress(params, ask),
-                ("notifications/message", Some(params)) => self.emit(ToolEvent::Log((*params).to_owned())),
+                ("notifications/message", Some(params)) => {
+                    self.board.log(params, ask.map(|ask| ask.id));
+                    self.emit(ToolEvent::Log((*params).to_owned()));
+                }
+                ("notifications/elicitation/complete", Some(params)) => self.board.elicited(params),
+                ("notifications/cancelled", Some(params)) => self.board.withdraw(params),
                 (wire::ACKNOWLEDGED, _) => self.stream_opened(),
                 _ => {}
             },
         }
         None
+    }
+
+    /// A request of the server's own: of the call whose stream it came on, if it did.
+    fn asked(
+        self: &Arc<Self>,
+        id: &envelope::Id,
+        method: &str,
+        params: Option<&RawValue>,
+        of_call: Option<u64>,
+        session: Arc<Session>,
+    ) {
+        if method == "ping" {
+            return self.say(envelope::answer(id, "{}"), session);
+        }
+        let core = Arc::clone(self);
+        let say = move |message| core.say(message, Arc::clone(&session));
+        self.board.ask(id, method, params, of_call, say);
     }
 
     /// Sends a notification and waits until it is taken.

@@ -9,6 +9,7 @@ pub mod shim;
 
 mod call;
 mod confine;
+mod dialog;
 mod error;
 mod http;
 mod list;
@@ -21,6 +22,7 @@ mod wire;
 
 pub use call::{Call, CallError, HeaderParam, RESULT_DEPTH, RawProgress, RawResult};
 pub use confine::{Confined, Confinement, supported as confines};
+pub use dialog::{Back, ELICITATION, Listener, LogLevel, Offers, Question, ROOTS, Reply, SAMPLING, Said};
 pub use error::{AddressRefusal, Error, RpcError};
 pub use list::RawList;
 pub use spec::{AddressRule, CommandSpec, Limits, ProcessLimits, ToolSpec, UrlSpec};

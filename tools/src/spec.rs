@@ -12,6 +12,7 @@ use http::{HeaderName, HeaderValue};
 use url::Url;
 
 use crate::confine::Confinement;
+use crate::dialog::Offers;
 
 /// What to start or reach.
 #[derive(Debug, Clone)]
@@ -43,6 +44,8 @@ pub struct CommandSpec {
     pub process: ProcessLimits,
     /// What it may reach; `None`: all that the agent's user may. Needs a shim.
     pub confine: Option<Confinement>,
+    /// What it is told that agents can be asked for.
+    pub offers: Offers,
     /// What we wait for and read.
     pub limits: Limits,
 }
@@ -73,6 +76,8 @@ pub struct UrlSpec {
     pub resolve: Vec<(String, IpAddr)>,
     /// Setting `tools.extra_ca`: certificates (PEM) trusted besides the system's.
     pub extra_ca: Vec<Vec<u8>>,
+    /// What it is told that agents can be asked for.
+    pub offers: Offers,
     /// What we wait for and read.
     pub limits: Limits,
 }

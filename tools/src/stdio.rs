@@ -117,7 +117,7 @@ impl Connection {
     async fn spawn(spec: &CommandSpec, events: &Events) -> Result<Self, StartError> {
         let spawned = process::spawn(spec).await?;
         let (aside, mut queue) = mpsc::channel::<String>(ASIDE);
-        let shared = Arc::new(Shared::new(Arc::clone(events), aside));
+        let shared = Arc::new(Shared::new(Arc::clone(events), aside, spec.offers));
         let pipe = Arc::new(Pipe::new(spawned.stdin));
         let (group, confined) = (Arc::new(spawned.group), spawned.confined);
         tokio::spawn(reader::read(spawned.stdout, spec.limits.message_bytes, Arc::clone(&shared)));
@@ -163,6 +163,7 @@ impl Drop for Connection {
 /// One request. Ends with the answer, the deadline, the caller's wish or the tool, and leaves nothing.
 async fn ask_on(shared: &Shared, pipe: &Pipe, ask: Ask) -> Result<Box<RawValue>, Unanswered> {
     let receiver = shared.wait_for(ask.id, ask.progress.clone())?;
+    let _in_flight = ask.name.is_some().then(|| shared.board.begin(ask.id, ask.listener.clone()));
     let waiting = Waiting { shared, id: ask.id, cancellable: ask.cancellable, begun: AtomicBool::new(false) };
     let message = ask.message();
     let answer = async {

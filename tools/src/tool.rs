@@ -4,12 +4,15 @@
 //! through [`ToolEvent`].
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 
 use crate::call::{Call, CallError, RESULT_DEPTH, RawResult};
 use crate::confine::Confined;
+use crate::dialog::LogLevel;
 use crate::envelope;
 use crate::error::Error;
 use crate::http::Http;
@@ -17,7 +20,10 @@ use crate::list::{self, RawList};
 use crate::spec::{Limits, ToolSpec};
 use crate::start::StartError;
 use crate::stdio::{Process, Stdio};
-use crate::wire::{self, Ask, Era, Gate, Peer, Unanswered};
+use crate::wire::{self, Ask, Era, Gate, OfAgent, Peer, Unanswered};
+
+/// For a tool to take another log level; it has nothing to do for it.
+const LOG_LEVEL_WAIT: Duration = Duration::from_secs(5);
 
 /// What a tool does on its own.
 #[derive(Debug, Clone)]
@@ -56,6 +62,8 @@ pub struct Noise {
 pub struct Tool {
     wire: Wire,
     limits: Limits,
+    /// The most that an agent has asked to be told, as a [`LogLevel`]; above all of them before.
+    log_level: AtomicU8,
 }
 
 #[derive(Debug)]
@@ -73,13 +81,17 @@ impl Tool {
         match spec {
             ToolSpec::Command(spec) => {
                 let limits = spec.limits;
-                Ok(Self { wire: Wire::Stdio(Stdio::start(spec, events).await?), limits })
+                Ok(Self::new(Wire::Stdio(Stdio::start(spec, events).await?), limits))
             }
             ToolSpec::Url(spec) => {
                 let limits = spec.limits;
-                Ok(Self { wire: Wire::Http(Http::start(spec, events).await?), limits })
+                Ok(Self::new(Wire::Http(Http::start(spec, events).await?), limits))
             }
         }
+    }
+
+    const fn new(wire: Wire, limits: Limits) -> Self {
+        Self { wire, limits, log_level: AtomicU8::new(u8::MAX) }
     }
 
     /// Asks for the whole list, page after page.
@@ -105,6 +117,9 @@ impl Tool {
         R: Send + 'static,
         F: Fn() -> Result<(), R> + Send + Sync + 'static,
     {
+        if let Some(level) = call.log_level {
+            self.log_at(level).await;
+        }
         let refusal = Arc::new(Mutex::new(None));
         let kept = Arc::clone(&refusal);
         let gate: Gate = Arc::new(move || match before_write() {
@@ -207,10 +222,14 @@ impl Tool {
     fn call_ask(&self, call: Call, gate: Gate) -> Ask {
         let id = self.next_id();
         let token = call.progress.is_some().then_some(id);
-        let meta = wire::meta(call.meta.as_deref(), self.era(), token);
+        let agent = OfAgent { capabilities: call.capabilities.as_deref(), log_level: call.log_level };
+        let meta = wire::meta(call.meta.as_deref(), self.era(), token, &agent);
         let mut params = [r#"{"name":"#, &envelope::quoted(&call.name)].concat();
+        let modern = self.era() == Era::Modern;
         for (name, value) in [
             (r#","arguments":"#, call.arguments.as_deref().map(RawValue::get)),
+            (r#","inputResponses":"#, call.responses.as_deref().filter(|_| modern).map(RawValue::get)),
+            (r#","requestState":"#, call.state.as_deref().filter(|_| modern).map(RawValue::get)),
             (r#","_meta":"#, meta.as_deref()),
         ] {
             if let Some(value) = value {
@@ -222,6 +241,7 @@ impl Tool {
         let mut ask = Ask::new(id, "tools/call", params, Some(call.deadline));
         ask.header_params = header_values(call.header_params, call.arguments.as_deref());
         ask.progress = call.progress;
+        ask.listener = call.listener;
         ask.cancel = call.cancel;
         ask.gate = Some(gate);
         ask.name = Some(call.name);
@@ -239,19 +259,33 @@ impl Tool {
             match kind.and_then(envelope::text).as_deref() {
                 None if kind.is_none() => {}
                 Some("complete") => {}
-                Some("input_required") => return Err(Error::InputRequired),
+                Some("input_required") => return Err(Error::InputRequired(repaired(result)?)),
                 other => {
                     return Err(Error::ResultType(crate::show::line(other.unwrap_or("no text"), 100).into()));
                 }
             }
         }
-        let repaired = match envelope::repair_surrogates(result.get()) {
-            std::borrow::Cow::Borrowed(_) => result.to_owned(),
-            std::borrow::Cow::Owned(text) => RawValue::from_string(text).map_err(|_| {
-                Error::Unreadable(envelope::Error::NotMessage("its result cannot be repaired"))
-            })?,
-        };
-        Ok(RawResult(repaired))
+        Ok(RawResult(repaired(result)?))
+    }
+
+    /// A tool of the handshake era has one level for all agents: the lowest that one asked for.
+    async fn log_at(&self, level: LogLevel) {
+        let peer = self.peer();
+        if !peer.logging || self.log_level.fetch_min(level as u8, Ordering::AcqRel) <= level as u8 {
+            return;
+        }
+        let params = format!(r#"{{"level":"{}"}}"#, level.name());
+        // One that declines logs as it likes.
+        let _ = self.ask(Ask::new(self.next_id(), "logging/setLevel", params, Some(LOG_LEVEL_WAIT))).await;
+    }
+}
+
+/// With halves of surrogate pairs replaced.
+fn repaired(result: &RawValue) -> Result<Box<RawValue>, Error> {
+    match envelope::repair_surrogates(result.get()) {
+        std::borrow::Cow::Borrowed(_) => Ok(result.to_owned()),
+        std::borrow::Cow::Owned(text) => RawValue::from_string(text)
+            .map_err(|_| Error::Unreadable(envelope::Error::NotMessage("its result cannot be repaired"))),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What both transports share of the protocol: the eras, the opening, what each request carries.
 //!
 //! Source: MCP 2026-07-28 (modern: metadata in each request, no sessions) and the handshake revisions
-//! before it. We advertise no capability: no sampling, elicitation or roots.
+//! before it. What agents can be asked for is told by [`Offers`] in a handshake, by each call later on.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{HeaderParam, RawProgress};
-use crate::envelope::{self, Message};
+use crate::dialog::{Listener, LogLevel, Offers};
+use crate::envelope;
 use crate::error::{Error, RpcError};
 
 /// The modern revision that we speak.
@@ -29,6 +30,7 @@ const UNSUPPORTED_VERSION: i64 = -32022;
 pub(crate) const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 pub(crate) const CLIENT_KEY: &str = "io.modelcontextprotocol/clientInfo";
+pub(crate) const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 pub(crate) const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
 pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
@@ -50,6 +52,8 @@ pub(crate) struct Peer {
     pub(crate) version: Box<str>,
     /// Whether it announces changes of its list.
     pub(crate) list_changed: bool,
+    /// Whether it logs by the protocol, so that it can be told how much.
+    pub(crate) logging: bool,
 }
 
 /// The hook that is asked at the moment of writing: `false` writes nothing.
@@ -86,6 +90,8 @@ pub(crate) struct Ask {
     /// The whole params object.
     pub(crate) params: String,
     pub(crate) progress: Option<mpsc::Sender<RawProgress>>,
+    /// Of a call, whose `name` is set.
+    pub(crate) listener: Option<std::sync::Arc<dyn Listener>>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) cancel: CancellationToken,
     /// Asked at the moment of writing; absent for what is no call.
@@ -105,6 +111,7 @@ impl Ask {
             method,
             params,
             progress: None,
+            listener: None,
             deadline,
             cancel: CancellationToken::new(),
             gate: None,
@@ -123,22 +130,36 @@ impl Ask {
 
 /// Our own params with the `_meta` that an era wants.
 pub(crate) fn with_era(params: &str, era: Era) -> String {
-    match meta(None, era, None) {
+    match meta(None, era, None, &OfAgent::default()) {
         Some(meta) => envelope::with_member(params, "_meta", &meta),
         None => params.to_owned(),
     }
 }
 
+/// What a call tells of its agent.
+#[derive(Default)]
+pub(crate) struct OfAgent<'a> {
+    pub(crate) capabilities: Option<&'a str>,
+    pub(crate) log_level: Option<LogLevel>,
+}
+
 /// The `_meta` of a request, made of the caller's; the protocol's own members are never the caller's.
-pub(crate) fn meta(given: Option<&RawValue>, era: Era, progress_token: Option<u64>) -> Option<String> {
+pub(crate) fn meta(
+    given: Option<&RawValue>,
+    era: Era,
+    progress_token: Option<u64>,
+    agent: &OfAgent<'_>,
+) -> Option<String> {
     let token = progress_token.map(|token| token.to_string());
     let version = envelope::quoted(MODERN);
     let client = client_info();
     let modern = era == Era::Modern;
+    let level = agent.log_level.filter(|_| modern).map(|level| envelope::quoted(level.name()));
     let changes = [
         ("progressToken", token.as_deref()),
         (VERSION_KEY, modern.then_some(version.as_str())),
-        (CAPABILITIES_KEY, modern.then_some("{}")),
+        (CAPABILITIES_KEY, modern.then_some(agent.capabilities.unwrap_or("{}"))),
+        (LOG_LEVEL_KEY, level.as_deref()),
         (CLIENT_KEY, modern.then_some(client.as_str())),
     ];
     if given.is_none() && token.is_none() && !modern {
@@ -152,8 +173,12 @@ fn client_info() -> String {
 }
 
 /// Params of `initialize`.
-pub(crate) fn initialize_params() -> String {
-    format!(r#"{{"protocolVersion":"{}","capabilities":{{}},"clientInfo":{}}}"#, HANDSHAKE[0], client_info())
+pub(crate) fn initialize_params(offers: Offers) -> String {
+    let (version, capabilities) = (HANDSHAKE[0], offers.capabilities());
+    format!(
+        r#"{{"protocolVersion":"{version}","capabilities":{capabilities},"clientInfo":{}}}"#,
+        client_info()
+    )
 }
 
 /// Params of `server/discover`.
@@ -181,7 +206,12 @@ pub(crate) fn discovered(result: &RawValue) -> Probe {
     let Some(versions) = members.get("supportedVersions").and_then(strings) else { return Probe::Handshake };
     if versions.iter().any(|version| version == MODERN) {
         let list_changed = announces(members.get("capabilities"));
-        return Probe::Modern(Peer { era: Era::Modern, version: MODERN.into(), list_changed });
+        return Probe::Modern(Peer {
+            era: Era::Modern,
+            version: MODERN.into(),
+            list_changed,
+            logging: false,
+        });
     }
     other_versions(&versions)
 }
@@ -221,8 +251,10 @@ pub(crate) fn initialized(result: &RawValue) -> Result<Peer, Box<str>> {
     if !HANDSHAKE.contains(&version.as_ref()) {
         return Err(crate::show::line(&version, 100).into());
     }
-    let list_changed = announces(members.get("capabilities"));
-    Ok(Peer { era: Era::Handshake, version: version.into(), list_changed })
+    let capabilities = members.get("capabilities");
+    let list_changed = announces(capabilities);
+    let logging = capabilities.and_then(envelope::members).is_some_and(|it| it.get("logging").is_some());
+    Ok(Peer { era: Era::Handshake, version: version.into(), list_changed, logging })
 }
 
 fn announces(capabilities: Option<&RawValue>) -> bool {
@@ -237,15 +269,6 @@ fn announces(capabilities: Option<&RawValue>) -> bool {
 fn strings(raw: &RawValue) -> Option<Vec<Cow<'_, str>>> {
     let values: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
     values.into_iter().map(envelope::text).collect()
-}
-
-/// What we say to a request of the tool's own, if anything: modern servers may send none.
-pub(crate) fn reply(message: &Message<'_>) -> Option<String> {
-    let Message::Request { id, method, .. } = message else { return None };
-    if method == "ping" {
-        return Some(envelope::answer(id, "{}"));
-    }
-    Some(envelope::failure(Some(id), &envelope::error_object(-32601, "this client offers no such method")))
 }
 
 /// The outcome of an answer, owned.

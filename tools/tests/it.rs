@@ -10,6 +10,7 @@
 
 mod it {
     pub(crate) mod cancel;
+    pub(crate) mod dialog;
     pub(crate) mod framing;
     pub(crate) mod http;
     pub(crate) mod list;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod arrows;
+mod asked;
 mod bad_input;
 mod candidates;
 mod changes;

@@ -27,6 +27,8 @@ const REQUESTS: usize = 512;
 const LINES: usize = 256;
 /// For calls under way when stdin ends: clients kill a server after two seconds.
 const END_WAIT: Duration = Duration::from_secs(2);
+/// What an answer of the client's is passed on as: nothing is said to it.
+const ANSWER: &str = "";
 /// Between two tries to open a stream again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
@@ -95,8 +97,8 @@ impl Relay {
                 self.cancel(params, body).await;
             }
             Ok(Message::Notification { method, .. }) => self.notify(&method, body).await,
-            // Nothing was asked of the client.
-            Ok(Message::Response { .. }) => {}
+            // To a question of a tool's, in a session.
+            Ok(Message::Response { .. }) => self.notify(ANSWER, body).await,
             Err(error) => {
                 let code = match error {
                     envelope::Error::NotMessage(_) => INVALID_REQUEST,

@@ -3,6 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use tools::Offers;
+
 /// Settings of the MCP endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -53,6 +55,21 @@ pub struct Config {
     /// Whether a handshake client that goes away cancels its calls. Default no: those revisions
     /// say that a lost connection is no cancellation. From 2026-07-28 on it always is one.
     pub cancel_on_disconnect: bool,
+    /// What tools of the handshake revisions are told that agents can be asked for (`gateway.offers`).
+    /// Default: forms, URLs and sampling; no roots, which such tools keep for all agents.
+    pub offers: Offers,
+    /// Questions of tools that agents have not answered (`gateway.questions`). Default 256: half of the
+    /// calls, so that people who think do not keep all others waiting.
+    pub questions: usize,
+    /// Questions of one call at once (`gateway.questions_per_call`). Default 8: as many as a person bears.
+    pub questions_per_call: usize,
+    /// Bytes of one question (`gateway.question_bytes`). Default 1 MiB: a prompt with a picture.
+    pub question_bytes: usize,
+    /// How long an answer is waited for (`gateway.answer_wait`). Default 240 s: a minute less than a call
+    /// has, so that the tool hears why.
+    pub answer_wait: Duration,
+    /// How often a tool may ask in place of a result (`gateway.rounds`). Default 16: a wizard's pages.
+    pub rounds: u32,
     /// Between two signs of life on a silent stream. Default 15 s: proxies cut after 30 s or more.
     pub keep_alive: Duration,
     /// For calls under way when the node stops. Default 5 s.
@@ -82,6 +99,12 @@ impl Default for Config {
             sessions: 10_000,
             session_idle: Duration::from_hours(24),
             cancel_on_disconnect: false,
+            offers: Offers::default(),
+            questions: 256,
+            questions_per_call: 8,
+            question_bytes: 1 << 20,
+            answer_wait: Duration::from_mins(4),
+            rounds: 16,
             keep_alive: Duration::from_secs(15),
             stop_wait: Duration::from_secs(5),
         }

@@ -6,16 +6,19 @@ use std::sync::atomic::Ordering;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode};
 use serde_json::value::RawValue;
+use tools::LogLevel;
 use tools::envelope::{self, Id, Message};
 
 use super::call::{self, Asked};
+use super::capability::Capabilities;
 use super::post::{Head, respond, unsupported};
 use super::protocol::{
     BATCHES, CANCELLED, CAPABILITIES, Era, HANDSHAKE, INVALID_REQUEST, LIST_CHANGED, METHOD_NOT_FOUND,
-    PARSE_ERROR, SERVER_INFO, SESSION_HEADER,
+    PARSE_ERROR, PROGRESS, SERVER_INFO, SESSION_HEADER,
 };
 use super::session::Session;
 use super::stream::{self, Announce, OfSession};
+use super::talk::Agent;
 use super::{Shared, answer, discover};
 
 /// Messages of one batch; more than clients of that one revision ever sent.
@@ -36,7 +39,7 @@ pub(super) async fn post(shared: &Arc<Shared>, head: &Head<'_>, message: Message
     if let Message::Request { id, method, params } = &message
         && method == "tools/call"
     {
-        return match Asked::read(id.clone(), Era::Handshake, *params) {
+        return match asked(&session, id, *params) {
             Ok(asked) => respond(shared, head, asked, Some(session.begin(id))).await,
             Err(sentence) => answer::message(envelope::failure(Some(id), &Asked::error(sentence))),
         };
@@ -75,10 +78,11 @@ async fn one_of_batch(shared: &Arc<Shared>, session: &Arc<Session>, item: &RawVa
             Some(envelope::failure(None, &error))
         }
         Ok(Message::Request { id, method, params }) if method == "tools/call" => {
-            match Asked::read(id.clone(), Era::Handshake, params) {
+            match asked(session, &id, params) {
                 Ok(asked) => {
                     let under = session.begin(&id);
-                    call::run(Arc::clone(shared), asked, None, under.cancel.clone()).await
+                    let answered = call::run(Arc::clone(shared), asked, None, under.cancel.clone()).await;
+                    answered.map(|answered| answered.text)
                 }
                 Err(sentence) => Some(envelope::failure(Some(&id), &Asked::error(sentence))),
             }
@@ -87,25 +91,36 @@ async fn one_of_batch(shared: &Arc<Shared>, session: &Arc<Session>, item: &RawVa
     }
 }
 
+/// A call of a session's client.
+fn asked(session: &Arc<Session>, id: &Id, params: Option<&RawValue>) -> Result<Asked, &'static str> {
+    let mut asked = Asked::read(id.clone(), Era::Handshake, params)?;
+    asked.agent = Agent {
+        capabilities: session.capabilities.clone(),
+        log_level: session.log_level(),
+        session: Some(Arc::clone(session)),
+        out: None,
+    };
+    Ok(asked)
+}
+
 /// The answer to what is no call; `None` to what wants none.
 async fn reply(shared: &Arc<Shared>, session: &Arc<Session>, message: Message<'_>) -> Option<String> {
     let (id, method, params) = match message {
         Message::Request { id, method, params } => (id, method, params),
         Message::Notification { method, params } => {
-            if method == CANCELLED
-                && let Some(request) =
-                    params.and_then(envelope::members).and_then(|params| params.get("requestId"))
-                && let Some(id) = Id::from_raw(request)
-            {
-                session.cancel(&id);
+            noted(session, &method, params);
+            return None;
+        }
+        Message::Response { id, outcome } => {
+            if let Some(id) = id {
+                session.answered(&id, outcome);
             }
             return None;
         }
-        // We ask nothing of clients.
-        Message::Response { .. } => return None,
     };
     Some(match &*method {
         "ping" => envelope::answer(&id, "{}"),
+        "logging/setLevel" => set_level(session, &id, params),
         "tools/list" => discover::tools(shared, &id, params, Some(session)).await,
         _ => {
             let error = envelope::error_object(METHOD_NOT_FOUND, "this server has no such method");
@@ -114,12 +129,43 @@ async fn reply(shared: &Arc<Shared>, session: &Arc<Session>, message: Message<'_
     })
 }
 
+/// What a session's client tells us. That its roots changed is told to no tool: tools are asked about
+/// roots within calls only, and ask anew in each.
+fn noted(session: &Session, method: &str, params: Option<&RawValue>) {
+    let id = |name: &str| params.and_then(envelope::members)?.get(name).and_then(Id::from_raw);
+    match (method, params) {
+        (CANCELLED, _) => {
+            if let Some(id) = id("requestId") {
+                session.cancel(&id);
+            }
+        }
+        (PROGRESS, Some(params)) => {
+            if let Some(id) = id("progressToken") {
+                session.progressed(&id, params);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn set_level(session: &Session, id: &Id, params: Option<&RawValue>) -> String {
+    let level = params.and_then(envelope::members).and_then(|params| params.get("level"));
+    match level.and_then(envelope::text).and_then(|level| LogLevel::parse(&level)) {
+        Some(level) => {
+            session.set_log_level(level);
+            envelope::answer(id, "{}")
+        }
+        None => envelope::failure(Some(id), &Asked::error("this log level is none of the protocol's")),
+    }
+}
+
 fn initialize(shared: &Arc<Shared>, id: &Id, params: Option<&RawValue>) -> Response {
     let params = params.and_then(envelope::members).unwrap_or_default();
     let wanted = params.get("protocolVersion").and_then(envelope::text).unwrap_or_default();
     let [newest, ..] = HANDSHAKE;
     let version = HANDSHAKE.into_iter().find(|version| *version == wanted).unwrap_or(newest);
-    let Some(session) = shared.sessions.open(version) else {
+    let capabilities = Capabilities::read(params.get("capabilities"));
+    let Some(session) = shared.sessions.open(version, capabilities) else {
         let sentence = "this node has as many sessions in use as it allows (setting `gateway.sessions`)";
         return answer::failure(StatusCode::SERVICE_UNAVAILABLE, Some(id), INVALID_REQUEST, sentence);
     };
@@ -171,6 +217,7 @@ pub(super) fn get(shared: &Arc<Shared>, head: &Head<'_>) -> Response {
     let of_session = OfSession {
         ended: session.ended.clone(),
         replaced: session.stream.subscribe(),
+        messages: session.open_outbox(),
         _use: session.use_(),
     };
     let announce = Announce {

@@ -1,4 +1,4 @@
-//! Limits of calls under way: in all, and per tool, so that one slow tool leaves room for others.
+//! Limits of calls under way, streams and open questions: in all, and per tool, so that one slow tool leaves room for others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ const TOOLS: usize = 1_024;
 pub(super) struct Limits {
     calls: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+    questions: Arc<Semaphore>,
     tools: ArcSwap<HashMap<ToolId, Arc<Room>>>,
     per_tool: usize,
     queue: usize,
@@ -34,6 +35,7 @@ impl Limits {
         Self {
             calls: Arc::new(Semaphore::new(config.calls)),
             streams: Arc::new(Semaphore::new(config.streams)),
+            questions: Arc::new(Semaphore::new(config.questions)),
             tools: ArcSwap::default(),
             per_tool: config.calls_per_tool,
             queue: config.queue_per_tool,
@@ -49,6 +51,11 @@ impl Limits {
     /// Room for one stream, until it is dropped.
     pub(super) fn stream(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.streams).try_acquire_owned().ok()
+    }
+
+    /// Room for one question that an agent has not answered, until it is dropped.
+    pub(super) fn question(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.questions).try_acquire_owned().ok()
     }
 
     /// Room at the tool, after a bounded wait for another call to end.

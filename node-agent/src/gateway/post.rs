@@ -147,14 +147,18 @@ fn era(head: &Head<'_>, method: &str, params: Option<&RawValue>) -> protocol::Er
 pub(super) async fn respond(
     shared: &Arc<Shared>,
     head: &Head<'_>,
-    asked: Asked,
+    mut asked: Asked,
     under: Option<Under>,
 ) -> Response {
     let token = asked.token.clone().filter(|_| head.accepts_events);
     let is_stream = token.is_some() || !head.accepts_json;
     let cancel = under.as_ref().map_or_else(CancellationToken::new, |under| under.cancel.clone());
-    let (sender, progress) = mpsc::channel(stream::PROGRESS_KEPT);
-    let sender = token.is_some().then_some(sender);
+    let (sender, progress) = token.as_ref().map(|_| mpsc::channel(stream::PROGRESS_KEPT)).unzip();
+    let mut messages = None;
+    if head.accepts_events && asked.agent.listens() {
+        let (out, receiver) = mpsc::channel(stream::MESSAGES_KEPT);
+        (asked.agent.out, messages) = (Some(out), Some(receiver));
+    }
     let is_handshake = under.is_some();
     let guard = (is_handshake && shared.config.cancel_on_disconnect).then(|| cancel.clone().drop_guard());
     let run = {
@@ -164,20 +168,45 @@ pub(super) async fn respond(
             call::run(shared, asked, sender, cancel).await
         }
     };
-    let answer: Answer = if is_handshake {
+    let mut answer: Answer = if is_handshake {
         // Runs on if the connection is lost, as those revisions want it.
         let run = tokio::spawn(run);
         Box::pin(async move { run.await.ok().flatten() })
     } else {
         Box::pin(run)
     };
-    if is_stream {
-        let token = token.unwrap_or_else(|| RawValue::NULL.to_owned());
-        return stream::call(answer, progress, token, shared.config.keep_alive, guard);
+    let mut first = None;
+    if !is_stream {
+        // A stream only where there is something to be said before the answer.
+        let answered = tokio::select! {
+            biased;
+            Some(message) = said(&mut messages) => {
+                first = Some(message);
+                None
+            }
+            answered = &mut answer => Some(answered),
+        };
+        if let Some(answered) = answered {
+            // What was said in the same moment comes first.
+            first = messages.as_mut().and_then(|messages| messages.try_recv().ok());
+            if first.is_none() {
+                drop(guard);
+                return answered.map_or_else(answer::accepted, |it| answer::json(it.status, it.text));
+            }
+            answer = Box::pin(std::future::ready(answered));
+        }
     }
-    let text = answer.await;
-    drop(guard);
-    text.map_or_else(answer::accepted, answer::message)
+    let token = token.unwrap_or_else(|| RawValue::NULL.to_owned());
+    let said = stream::Said { progress, token, messages, first };
+    stream::call(answer, said, shared.config.keep_alive, guard)
+}
+
+/// What comes next on a channel that may not be there; nothing then.
+pub(super) async fn said<T>(messages: &mut Option<mpsc::Receiver<T>>) -> Option<T> {
+    match messages {
+        Some(messages) => messages.recv().await,
+        None => None,
+    }
 }
 
 /// The answer to a version that we do not speak.

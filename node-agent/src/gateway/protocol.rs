@@ -20,6 +20,7 @@ pub(crate) const BRIDGE_HEADER: &str = "pintle-bridge";
 
 pub(crate) const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(crate) const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 pub(crate) const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 pub(crate) const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -34,10 +35,15 @@ pub(crate) const INVALID_REQUEST: i64 = -32600;
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 pub(crate) const INVALID_PARAMS: i64 = -32602;
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
+pub(crate) const MISSING_CAPABILITY: i64 = -32021;
+/// A tool's word of 2025-11-25 that a URL has to be visited first; later revisions ask in place of a result.
+pub(crate) const URL_REQUIRED: i64 = -32042;
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 
 pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
 pub(crate) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+pub(crate) const LOG: &str = "notifications/message";
+pub(crate) const ELICITED: &str = "notifications/elicitation/complete";
 pub(crate) const PROGRESS: &str = "notifications/progress";
 pub(crate) const CANCELLED: &str = "notifications/cancelled";
 
@@ -62,7 +68,7 @@ pub(crate) const SERVER_INFO: &str =
     concat!(r#"{"name":"pintle","title":"Pintle","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
 /// What we carry, and nothing that we do not.
-pub(crate) const CAPABILITIES: &str = r#"{"tools":{"listChanged":true}}"#;
+pub(crate) const CAPABILITIES: &str = r#"{"logging":{},"tools":{"listChanged":true}}"#;
 
 /// `_meta` of messages on a subscription.
 pub(crate) fn subscription_meta(id: &Id) -> String {

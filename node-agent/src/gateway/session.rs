@@ -1,23 +1,43 @@
 //! Sessions of the handshake revisions: a bounded number, each forgotten when it was unused for long.
 //!
-//! A session only knows which calls may be cancelled by whom, and what its client was last listed.
+//! A session only knows what its client can be asked, which calls may be cancelled by whom, which
+//! questions wait for an answer of it, and what its client was last listed.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tools::LogLevel;
 use tools::envelope::Id;
 
+use super::capability::Capabilities;
 use super::{Config, Shared};
 
 /// Locks that sessions share; a handful keeps two calls from meeting at one.
 const SHARDS: usize = 16;
 /// Between two looks for unused sessions.
 const SWEEP: Duration = Duration::from_mins(1);
+
+/// Messages that wait for a slow reader of a session's stream.
+const OUTBOX: usize = 64;
+
+/// A number for one agent more.
+pub(super) fn next_agent() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// What a client says to a question, by our id.
+pub(super) enum FromAgent {
+    Answer(u64, Result<Box<RawValue>, Box<RawValue>>),
+    /// Raw params of `notifications/progress`.
+    Progress(u64, Box<RawValue>),
+}
 
 /// All sessions, by their id.
 pub(super) struct Sessions {
@@ -33,6 +53,17 @@ pub(super) struct Session {
     pub(super) id: Box<str>,
     /// The revision agreed on.
     pub(super) version: &'static str,
+    /// Tells agents apart; never used again.
+    pub(super) number: u64,
+    /// What its client can be asked.
+    pub(super) capabilities: Capabilities,
+    /// A [`LogLevel`], above all of them before its client named one.
+    log_level: AtomicU8,
+    /// Questions that wait for its client's answer, by our ids.
+    questions: Mutex<HashMap<u64, mpsc::Sender<FromAgent>>>,
+    next_question: AtomicU64,
+    /// Where messages for its newest stream go.
+    outbox: Mutex<Option<mpsc::Sender<String>>>,
     /// Revision of the list that its client was served last; 0 for none.
     pub(super) listed: AtomicU64,
     /// Cancelled when it ends; its calls and streams hang on it. When the node stops, calls may end.
@@ -59,13 +90,19 @@ impl Sessions {
     }
 
     /// A new session; the one that was unused for longest makes room. `None` if all are in use.
-    pub(super) fn open(&self, version: &'static str) -> Option<Arc<Session>> {
+    pub(super) fn open(&self, version: &'static str, capabilities: Capabilities) -> Option<Arc<Session>> {
         if self.count.load(Ordering::Relaxed) >= self.most && !self.make_room() {
             return None;
         }
         let session = Arc::new(Session {
             id: hex::encode(rand::random::<[u8; 16]>()).into(),
             version,
+            number: next_agent(),
+            capabilities,
+            log_level: AtomicU8::new(u8::MAX),
+            questions: Mutex::default(),
+            next_question: AtomicU64::new(1),
+            outbox: Mutex::default(),
             listed: AtomicU64::new(0),
             ended: CancellationToken::new(),
             stream: watch::Sender::new(0),
@@ -158,6 +195,60 @@ impl Session {
                 cancel.cancel();
             }
         }
+    }
+
+    /// The least severe message that its client wants to be told, if it said so.
+    pub(super) fn log_level(&self) -> Option<LogLevel> {
+        LogLevel::from_rank(self.log_level.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set_log_level(&self, level: LogLevel) {
+        self.log_level.store(level as u8, Ordering::Relaxed);
+    }
+
+    /// A new id for a question; what its client says to it goes to `reply`.
+    pub(super) fn ask(&self, reply: mpsc::Sender<FromAgent>) -> u64 {
+        let number = self.next_question.fetch_add(1, Ordering::Relaxed);
+        lock(&self.questions).insert(number, reply);
+        number
+    }
+
+    /// Forgets a question; what comes for it goes nowhere.
+    pub(super) fn asks_no_more(&self, number: u64) {
+        lock(&self.questions).remove(&number);
+    }
+
+    /// Its client's answer to a question, if it is open.
+    pub(super) fn answered(&self, id: &Id, outcome: Result<&RawValue, &RawValue>) {
+        let Some(number) = id.as_u64() else { return };
+        let reply = lock(&self.questions).remove(&number);
+        if let Some(reply) = reply {
+            let outcome = outcome.map(ToOwned::to_owned).map_err(ToOwned::to_owned);
+            // There is room for as many as are open; a call that has ended wants none.
+            reply.try_send(FromAgent::Answer(number, outcome)).ok();
+        }
+    }
+
+    /// Its client's progress on a question, if it is open.
+    pub(super) fn progressed(&self, id: &Id, params: &RawValue) {
+        let Some(number) = id.as_u64() else { return };
+        if let Some(reply) = lock(&self.questions).get(&number)
+            && reply.capacity() > reply.max_capacity() / 2
+        {
+            reply.try_send(FromAgent::Progress(number, params.to_owned())).ok();
+        }
+    }
+
+    /// The messages for the newest stream, which takes the place of the one before.
+    pub(super) fn open_outbox(&self) -> mpsc::Receiver<String> {
+        let (sender, receiver) = mpsc::channel(OUTBOX);
+        *lock(&self.outbox) = Some(sender);
+        receiver
+    }
+
+    /// Sends a message on the newest stream; whether there is one with room.
+    pub(super) fn say(&self, message: String) -> bool {
+        lock(&self.outbox).as_ref().is_some_and(|outbox| outbox.try_send(message).is_ok())
     }
 
     /// Keeps the session from being idle, until the value is dropped.

@@ -13,6 +13,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tools::RawProgress;
 use tools::envelope;
 
+use super::call::Answered;
+use super::post::said;
 use super::protocol::PROGRESS;
 use super::session::Use;
 use super::{Shared, answer};
@@ -20,15 +22,28 @@ use super::{Shared, answer};
 /// Progress messages kept for a slow reader; older ones say nothing that the newest does not.
 pub(super) const PROGRESS_KEPT: usize = 64;
 
+/// Messages kept for a slow reader; more are refused to the tool.
+pub(super) const MESSAGES_KEPT: usize = 64;
+
 /// A call's answer to come; `None` if its client cancelled it.
-pub(super) type Answer = Pin<Box<dyn Future<Output = Option<String>> + Send>>;
+pub(super) type Answer = Pin<Box<dyn Future<Output = Option<Answered>> + Send>>;
+
+/// What is said before a call's answer.
+pub(super) struct Said {
+    pub(super) progress: Option<mpsc::Receiver<RawProgress>>,
+    /// The client's own progress token.
+    pub(super) token: Box<RawValue>,
+    /// Questions and log messages, where the client can be told.
+    pub(super) messages: Option<mpsc::Receiver<String>>,
+    /// The first of them, if it came already.
+    pub(super) first: Option<String>,
+}
 
 struct CallStream {
     answer: Option<Answer>,
-    progress: mpsc::Receiver<RawProgress>,
-    /// Progress that was there when the answer came, and the answer.
+    said: Said,
+    /// What was there to be said when the answer came, and the answer.
     last: std::collections::VecDeque<Bytes>,
-    token: Box<RawValue>,
     keep_alive: Duration,
     _cancel: Option<DropGuard>,
 }
@@ -38,13 +53,12 @@ struct CallStream {
 /// The call runs within the stream, so that a client that goes away drops both.
 pub(super) fn call(
     answer: Answer,
-    progress: mpsc::Receiver<RawProgress>,
-    token: Box<RawValue>,
+    mut said: Said,
     keep_alive: Duration,
     cancel: Option<DropGuard>,
 ) -> Response {
-    let last = std::collections::VecDeque::new();
-    let state = CallStream { answer: Some(answer), progress, last, token, keep_alive, _cancel: cancel };
+    let last = said.first.take().map(|first| answer::event(&first)).into_iter().collect();
+    let state = CallStream { answer: Some(answer), said, last, keep_alive, _cancel: cancel };
     answer::events(unfold(state, |mut state| async move { Some((state.next().await?, state)) }))
 }
 
@@ -56,13 +70,17 @@ impl CallStream {
         let answer = self.answer.as_mut()?;
         tokio::select! {
             biased;
-            Some(progress) = self.progress.recv() => Some(event(&progress, &self.token)),
+            Some(progress) = said(&mut self.said.progress) => Some(event(&progress, &self.said.token)),
+            Some(message) = said(&mut self.said.messages) => Some(answer::event(&message)),
             answer = answer => {
                 self.answer = None;
-                while let Ok(progress) = self.progress.try_recv() {
-                    self.last.push_back(event(&progress, &self.token));
+                while let Some(Ok(progress)) = self.said.progress.as_mut().map(mpsc::Receiver::try_recv) {
+                    self.last.push_back(event(&progress, &self.said.token));
                 }
-                self.last.extend(answer.map(|answer| answer::event(&answer)));
+                while let Some(Ok(message)) = self.said.messages.as_mut().map(mpsc::Receiver::try_recv) {
+                    self.last.push_back(answer::event(&message));
+                }
+                self.last.extend(answer.map(|answer| answer::event(&answer.text)));
                 self.last.pop_front()
             }
             () = tokio::time::sleep(self.keep_alive) => Some(answer::comment()),
@@ -92,6 +110,8 @@ pub(super) struct Announce {
 pub(super) struct OfSession {
     pub(super) ended: CancellationToken,
     pub(super) replaced: watch::Receiver<u64>,
+    /// What tools have to say to its client, and no call's stream takes.
+    pub(super) messages: mpsc::Receiver<String>,
     pub(super) _use: Use,
 }
 
@@ -132,7 +152,9 @@ impl AnnounceStream {
                     self.over = true;
                     return self.announce.last.take().map(|last| answer::event(&last));
                 }
-                () = ended(&mut self.announce.session) => return None,
+                message = of_session(&mut self.announce.session) => {
+                    return message.map(|message| answer::event(&message));
+                }
                 changed = self.revisions.changed() => changed.ok()?,
                 () = tokio::time::sleep(self.shared.config.keep_alive) => return Some(answer::comment()),
             }
@@ -140,13 +162,15 @@ impl AnnounceStream {
     }
 }
 
-/// Waits for the end of the session, or for its next stream; for ever without one.
-async fn ended(session: &mut Option<OfSession>) {
+/// Waits for a message of the session; `None` at its end, or with its next stream. For ever without one.
+async fn of_session(session: &mut Option<OfSession>) -> Option<String> {
     match session {
         None => std::future::pending().await,
         Some(session) => tokio::select! {
-            () = session.ended.cancelled() => {}
-            _ = session.replaced.changed() => {}
+            biased;
+            () = session.ended.cancelled() => None,
+            Some(message) = session.messages.recv() => Some(message),
+            _ = session.replaced.changed() => None,
         },
     }
 }

@@ -104,6 +104,12 @@ impl Token {
         &self.0
     }
 
+    /// What stands for whoever shows this token: state that we seal is bound to it.
+    pub(super) fn principal(&self) -> [u8; 32] {
+        use sha2::{Digest as _, Sha256};
+        Sha256::digest(self.0.as_bytes()).into()
+    }
+
     /// Whether an `Authorization` header shows this token. Takes as long for a wrong one as for a
     /// right one of the same length.
     pub(super) fn is_shown_by(&self, header: &[u8]) -> bool {

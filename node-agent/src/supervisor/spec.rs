@@ -9,13 +9,15 @@ use domain::listing::MetaPointer;
 use domain::origin::{AddressClass, ClassPolicy, parse_tool_url};
 use domain::plugin_set::{self, OriginTrust, Policy, Trust};
 use plugin::manifest::{self, Manifest, Permissions, Place, expand};
-use tools::{AddressRule, CommandSpec, Confinement, Limits, ProcessLimits, ToolSpec, UrlSpec};
+use tools::{AddressRule, CommandSpec, Confinement, Limits, Offers, ProcessLimits, ToolSpec, UrlSpec};
 
 /// Settings of the node that its tools live under.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// `PATH` of tools that are processes.
     pub(crate) path: String,
+    /// What tools are told that agents can be asked for.
+    pub(crate) offers: Offers,
     /// What starts the tools' shims.
     pub(crate) shim: Option<PathBuf>,
     /// The node's own listeners, which no remote tool is.
@@ -86,6 +88,7 @@ impl Bundle {
                         .permissions
                         .get(tool)
                         .map(|it| confinement(it, place, settings, command)),
+                    offers: settings.offers,
                     limits: Limits::default(),
                 }))
             }
@@ -97,6 +100,7 @@ impl Bundle {
                     addresses: self.addresses(tool, settings, trust, policy),
                     resolve: Vec::new(),
                     extra_ca: Vec::new(),
+                    offers: settings.offers,
                     limits: Limits::default(),
                 }))
             }

@@ -79,6 +79,7 @@ impl Bench {
         let path = std::env::var("PATH").unwrap();
         let settings = Settings {
             path,
+            offers: tools::Offers::default(),
             shim: None,
             listeners: Vec::new(),
             work: folder.path().join("work"),

@@ -179,6 +179,33 @@ async fn progress_comes_as_lines_before_the_answer() {
     bridge.end().await;
 }
 
+#[tokio::test]
+async fn questions_come_as_lines_and_answers_go_back() {
+    let (node, _ended) = crate::talking::asking();
+    let served = serve(&node).await;
+    let mut bridge = Bridge::of(&served);
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "t", "version": "1"}});
+    bridge
+        .say(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).to_string())
+        .await;
+    bridge.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    assert_eq!(bridge.json().await["result"]["protocolVersion"], "2025-11-25");
+    bridge.say(&crate::talking::call(1, &crate::talking::form("Which?"))).await;
+    let asked = bridge.json().await;
+    assert_eq!(
+        (&asked["method"], &asked["params"]["message"]),
+        (&json!("elicitation/create"), &json!("Which?"))
+    );
+    let answer = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"action":"accept","content":{{"n":1e2}}}}}}"#,
+        asked["id"]
+    );
+    bridge.say(&answer).await;
+    let line = bridge.line().await;
+    assert!(line.contains(r#""structuredContent":{"action":"accept","content":{"n":1e2}}"#), "{line}");
+    bridge.end().await;
+}
+
 async fn restarted(served: Served, node: &Arc<Node>) -> Gateway {
     let (listen, token) = (served.gateway.address(), served.token.clone());
     served.gateway.stop().await;

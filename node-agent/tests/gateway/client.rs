@@ -113,7 +113,12 @@ impl Client {
 
     /// Opens a session of a handshake revision.
     pub async fn handshake(&self, version: &str) -> Self {
-        let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        self.handshake_with(version, json!({})).await
+    }
+
+    /// Opens a session of a client that can be asked.
+    pub async fn handshake_with(&self, version: &str, capabilities: Value) -> Self {
+        let params = json!({"protocolVersion": version, "capabilities": capabilities, "clientInfo": {"name": "t", "version": "1"}});
         let body = json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params});
         let answer = self.post(body.to_string()).await;
         assert_eq!(answer.status, 200, "{}", answer.text);

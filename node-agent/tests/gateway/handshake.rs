@@ -49,7 +49,7 @@ async fn the_version_is_negotiated() {
     }
     let answer = client.post(r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#).await.json();
     let result = &answer["result"];
-    assert_eq!(result["capabilities"], json!({"tools": {"listChanged": true}}));
+    assert_eq!(result["capabilities"], json!({"logging": {}, "tools": {"listChanged": true}}));
     assert_eq!(result["serverInfo"]["name"], "pintle");
     assert!(result.get("instructions").is_none() && result.get("resultType").is_none());
 }
@@ -77,7 +77,7 @@ async fn a_session_lists_pings_and_ends() {
     assert_eq!(members, ["tools"], "nothing of a later revision");
     assert_eq!(session.post(PING).await.text, r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
     assert_eq!(session.post(r#"{"jsonrpc":"2.0","id":9,"result":{}}"#).await.status, 202);
-    for method in ["logging/setLevel", "prompts/list", "resources/list", "server/discover"] {
+    for method in ["tasks/list", "prompts/list", "resources/list", "server/discover"] {
         let answer = session.post(format!(r#"{{"jsonrpc":"2.0","id":"x","method":"{method}"}}"#)).await;
         assert_eq!((answer.status, answer.code()), (200, -32601), "{method}");
     }

@@ -103,7 +103,7 @@ async fn it_says_who_it_is_and_only_what_it_carries() {
     let answer = Client::new(&served).ask("server/discover", "").await.json();
     let result = &answer["result"];
     assert_eq!(result["resultType"], "complete");
-    assert_eq!(result["capabilities"], json!({"tools": {"listChanged": true}}));
+    assert_eq!(result["capabilities"], json!({"logging": {}, "tools": {"listChanged": true}}));
     assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "pintle");
     assert!(result["ttlMs"].is_u64() && result["cacheScope"] == "public");
     assert!(result.get("instructions").is_none());

@@ -53,8 +53,10 @@ pub(super) async fn handshake(core: &Arc<Core>) -> Result<Session, Error> {
 }
 
 async fn probe(core: &Arc<Core>, wait: Duration) -> Result<Probe, StartError> {
-    let modern =
-        Session::new(Peer { era: Era::Modern, version: wire::MODERN.into(), list_changed: false }, None);
+    let modern = Session::new(
+        Peer { era: Era::Modern, version: wire::MODERN.into(), list_changed: false, logging: false },
+        None,
+    );
     let ask = Ask::new(core.next_id(), "server/discover", wire::discover_params(), None);
     let begun = Arc::default();
     let Ok(outcome) = timeout(wait, core.exchange(&ask, &modern, &begun)).await else {
@@ -74,7 +76,7 @@ async fn probe(core: &Arc<Core>, wait: Duration) -> Result<Probe, StartError> {
 
 async fn shake_hands(core: &Arc<Core>) -> Result<Session, StartError> {
     let id = core.next_id();
-    let ask = Ask::new(id, "initialize", wire::initialize_params(), None);
+    let ask = Ask::new(id, "initialize", wire::initialize_params(core.board.offers()), None);
     let response = core.post(&ask, headers::of_post(), &Arc::default()).await.map_err(Error::from)?;
     let session = response.headers().get(headers::SESSION).cloned();
     let result = core.answer(response, &ask).await?;

@@ -89,8 +89,12 @@ async fn probe(connection: &Connection, end: Instant) -> Result<Box<RawValue>, E
 }
 
 async fn handshake(connection: &Connection, spec: &CommandSpec, end: Instant) -> Result<Peer, StartError> {
-    let mut ask =
-        Ask::new(connection.shared.next_id(), "initialize", wire::initialize_params(), Some(left(end)));
+    let mut ask = Ask::new(
+        connection.shared.next_id(),
+        "initialize",
+        wire::initialize_params(spec.offers),
+        Some(left(end)),
+    );
     ask.cancellable = false;
     let result = match connection.ask(ask).await {
         Ok(result) => result,

@@ -53,7 +53,7 @@ fn wall() -> Timestamp {
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-fn handle(line: &[u8], shared: &Shared) {
+fn handle(line: &[u8], shared: &Arc<Shared>) {
     if line.iter().all(u8::is_ascii_whitespace) {
         return;
     }
@@ -83,15 +83,24 @@ fn handle(line: &[u8], shared: &Shared) {
                 shared.settle(id, Err(Error::Rpc(RpcError::from_raw(error))));
             }
         }
-        Message::Request { .. } => {
-            if let Some(reply) = wire::reply(&message).filter(|_| shared.replies.load(Ordering::Acquire)) {
-                shared.say(reply);
+        Message::Request { id, method, params } if shared.replies.load(Ordering::Acquire) => {
+            if method == "ping" {
+                shared.say(envelope::answer(id, "{}"));
+            } else {
+                let to = Arc::clone(shared);
+                shared.board.ask(id, method, *params, None, move |message| to.say(message));
             }
         }
+        // Modern servers may send none.
+        Message::Request { .. } => {}
         Message::Notification { method, params } => match (method.as_ref(), params) {
             (wire::LIST_CHANGED, _) => shared.emit(ToolEvent::ListChanged),
             ("notifications/progress", Some(params)) => shared.progress(params),
-            ("notifications/message", Some(params)) => shared.emit(ToolEvent::Log((*params).to_owned())),
+            ("notifications/message", Some(params)) => {
+                shared.board.log(params, None);
+                shared.emit(ToolEvent::Log((*params).to_owned()));
+            }
+            ("notifications/elicitation/complete", Some(params)) => shared.board.elicited(params),
             (wire::ACKNOWLEDGED, Some(params)) => shared.acknowledged(params),
             ("notifications/cancelled", Some(params)) => shared.cancelled_by_tool(params),
             _ => {}

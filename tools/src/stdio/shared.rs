@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::tail::Tail;
 use crate::call::RawProgress;
+use crate::dialog::{Board, Offers};
 use crate::envelope;
 use crate::error::Error;
 use crate::tool::{Events, Noise, ToolEvent};
@@ -36,8 +37,9 @@ pub(super) struct Shared {
     noise: Mutex<Noise>,
     pub(super) tail: Mutex<Tail>,
     events: Events,
+    pub(super) board: Arc<Board>,
     phase: Mutex<Phase>,
-    /// Whether the tool may send requests of its own, which are declined (handshake era).
+    /// Whether the tool may send requests of its own (handshake era).
     pub(super) replies: AtomicBool,
     /// Cancelled to stop the tool.
     pub(super) stop: CancellationToken,
@@ -70,13 +72,14 @@ struct Subscription {
 }
 
 impl Shared {
-    pub(super) fn new(events: Events, aside: mpsc::Sender<String>) -> Self {
+    pub(super) fn new(events: Events, aside: mpsc::Sender<String>, offers: Offers) -> Self {
         Self {
             next_id: AtomicU64::new(1),
             waiters: Mutex::default(),
             noise: Mutex::default(),
             tail: Mutex::default(),
             events,
+            board: Arc::new(Board::new(offers)),
             phase: Mutex::new(Phase::Opening),
             replies: AtomicBool::new(true),
             stop: CancellationToken::new(),
@@ -113,6 +116,8 @@ impl Shared {
     /// Ends a wait; late answers go nowhere. False if nobody waited.
     pub(super) fn settle(&self, id: u64, outcome: Outcome) -> bool {
         let waiter = self.waiters().by_id.remove(&id);
+        // What the tool says from here on is of no call that it has answered.
+        self.board.ended(id);
         // Who waited may have gone in the meantime.
         waiter.is_some_and(|waiter| waiter.answer.send(outcome).is_ok())
     }
@@ -201,13 +206,15 @@ impl Shared {
         }
     }
 
-    /// The tool ends the subscription; it may not cancel anything else.
+    /// The tool ends the subscription, or withdraws a question; it may not cancel anything else.
     pub(super) fn cancelled_by_tool(&self, params: &RawValue) {
         let id = envelope::members(params).and_then(|members| members.get("requestId"));
         let id = id.and_then(envelope::Id::from_raw).and_then(|id| id.as_u64());
         let open = self.subscription.lock().unwrap_or_else(PoisonError::into_inner).id;
         if open != 0 && id == Some(open) {
             self.settle(open, Err(Error::Cancelled));
+        } else {
+            self.board.withdraw(params);
         }
     }
 

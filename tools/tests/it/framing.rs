@@ -183,12 +183,13 @@ async fn a_message_over_the_limit_fails_its_own_call_and_no_other() {
 }
 
 #[tokio::test]
-async fn the_tools_own_requests_are_declined_and_its_pings_answered() {
+async fn questions_to_an_agent_that_cannot_be_asked_are_declined_and_pings_answered() {
     let stage = Stage::new();
     let tool = stage.start(json!({})).await;
     let heard: Value = serde_json::from_str(&text(&call(&tool, "ask", "{}").await.unwrap())).unwrap();
     assert_eq!(heard[0]["id"], "mine");
-    assert_eq!(heard[0]["error"]["code"], -32601);
+    assert_eq!(heard[0]["error"]["code"], -32603);
+    assert_eq!(heard[0]["error"]["message"], "the agent that called cannot be asked anything");
     assert_eq!(heard[1], json!({"jsonrpc": "2.0", "id": "ping", "result": {}}));
 }
 

@@ -274,13 +274,13 @@ async fn result_types_that_we_do_not_carry_are_told() {
     let stage = Stage::new();
     let endpoint = Endpoint::start(&stage, json!({"era": "modern"}));
     let tool = stage.open(endpoint.spec("/mcp")).await.unwrap();
-    assert!(matches!(call(&tool, "input", "{}").await, Err(Error::InputRequired)));
+    assert!(matches!(call(&tool, "input", "{}").await, Err(Error::InputRequired(_))));
     let error = call(&tool, "odd", r#"{"type":"task"}"#).await.expect_err("unknown");
     assert!(matches!(error, Error::ResultType(ref kind) if &**kind == "task"), "{error}");
 }
 
 #[tokio::test]
-async fn requests_of_a_handshake_server_are_declined() {
+async fn questions_of_a_server_to_an_agent_that_cannot_be_asked_are_declined() {
     let stage = Stage::new();
     let endpoint = Endpoint::start(&stage, json!({}));
     let tool = stage.open(endpoint.spec("/mcp")).await.unwrap();
@@ -288,7 +288,7 @@ async fn requests_of_a_handshake_server_are_declined() {
     let declined = || {
         endpoint.received().iter().any(|entry| {
             let body = entry["body"].as_str().unwrap_or_default();
-            body.contains(r#""id":"mine","error":{"code":-32601"#)
+            body.contains(r#""id":"mine","error":{"code":-32603"#)
         })
     };
     until("it was declined", declined).await;

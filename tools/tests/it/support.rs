@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tools::{
-    AddressRule, Call, CallError, CommandSpec, Error, Events, Limits, ProcessLimits, RawResult, StartError,
-    Tool, ToolEvent, ToolSpec, UrlSpec,
+    AddressRule, Call, CallError, CommandSpec, Error, Events, Limits, Offers, ProcessLimits, RawResult,
+    StartError, Tool, ToolEvent, ToolSpec, UrlSpec,
 };
 
 /// Long enough for a loaded machine; nothing waits for it to pass.
@@ -72,6 +72,7 @@ impl Stage {
             log: None,
             process: ProcessLimits::default(),
             confine: None,
+            offers: Offers::default(),
             limits: Limits::default(),
         }
     }
@@ -205,6 +206,7 @@ impl Endpoint {
             },
             resolve: Vec::new(),
             extra_ca: Vec::new(),
+            offers: Offers::default(),
             limits: Limits { probe: PATIENCE, ..Limits::default() },
         }
     }

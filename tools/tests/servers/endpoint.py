@@ -261,7 +261,9 @@ class Handler(BaseHTTPRequestHandler):
             self.end()
         elif name == "ask":
             self.begin()
-            self.event('{"jsonrpc":"2.0","id":"mine","method":"elicitation/create","params":{}}')
+            self.event('{"jsonrpc":"2.0","id":"mine","method":"elicitation/create","params":%s}' % json.dumps(args))
+            if args.get("wait"):
+                return self.wait_hang_up(i)
             self.event(text("asked"))
             self.end()
         elif name == "big":

@@ -11,6 +11,7 @@ Usage: stdio.py [CONFIG], CONFIG a JSON object (all members optional):
   pages    {cursor or "<none>": the raw result of tools/list}
   pages_file  the same in a file
   exit     exit at once with this code; "mute" true: never answer; "stderr" text written at the start
+  logging  true: declares the logging capability, and takes any level
   hold     true: do not end at the end of stdin
   replay   base64: written in answer to initialize (up to the end of the message with id 1) and to tools/list
            (the rest, then stdout is closed), ids put in
@@ -148,7 +149,7 @@ def handle(line):
     elif method == "initialize" and ERA != "modern":
         answer(i, json.dumps({
             "protocolVersion": CONFIG.get("version", params["protocolVersion"]),
-            "capabilities": {"tools": {"listChanged": True}}, "serverInfo": {"name": "t", "version": "1"}}))
+            "capabilities": dict({"tools": {"listChanged": True}}, **({"logging": {}} if CONFIG.get("logging") else {})), "serverInfo": {"name": "t", "version": "1"}}))
     elif method == "server/discover":
         if ERA == "dies":
             sys.exit("expected initialize, got " + method)
@@ -162,6 +163,8 @@ def handle(line):
         meta = '"_meta":{"io.modelcontextprotocol/subscriptionId":%d}' % i
         write('{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{%s}}' % meta)
         write('{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{%s}}' % meta)
+    elif method == "logging/setLevel" and CONFIG.get("logging"):
+        answer(i, "{}")
     elif method == "tools/list":
         pages(i, params)
     elif method == "tools/call":

@@ -1,0 +1,85 @@
+//! Real tool servers that ask during a call, and real clients that answer, through a node: each in both
+//! families of revisions.
+
+use e2e::fleet::Fleet;
+use e2e::process::{here, node_js, npm, python};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+const MODERN: &str = "2026-07-28";
+
+/// A node with the reference server (with a handshake) and one of the Python SDK (without).
+async fn stage() -> Fleet {
+    let fleet = Fleet::start(1).await.unwrap();
+    let path = |path: std::path::PathBuf| path.canonicalize().unwrap().to_string_lossy().into_owned();
+    let everything = npm("@modelcontextprotocol/server-everything/dist/index.js");
+    let python = python().parent().unwrap().join("python").to_string_lossy().into_owned();
+    let tools = json!({
+        "every": {"command": [path(node_js()), path(everything)]},
+        "asking": {"command": [python, path(here().join("fixtures/asking_server.py"))]},
+    });
+    fleet.install("asking", "1.0.0", &tools).await.unwrap();
+    fleet.callable("every.echo", json!({"message": "x"})).await;
+    e2e::eventually("greet to be listed", || async {
+        let names = fleet.mcp(0).names().await?;
+        anyhow::ensure!(names.iter().any(|name| name == "asking__greet"), "{names:?}");
+        Ok(())
+    })
+    .await;
+    fleet
+}
+
+/// What a client script prints: what it was asked, and the result.
+async fn output(mut command: Command) -> Value {
+    let output = command.kill_on_drop(true).output().await.unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {stdout}{stderr}");
+    serde_json::from_str(stdout.trim()).unwrap_or_else(|_| panic!("{stdout}{stderr}"))
+}
+
+async fn typescript(fleet: &Fleet, function: &str, arguments: &Value) -> Value {
+    let mut command = Command::new(node_js());
+    command.arg(here().join("peers/asked.mjs")).args([&fleet.mcp(0).url, &fleet.mcp(0).token]);
+    command.args([function, &arguments.to_string()]);
+    output(command).await
+}
+
+async fn by_python(fleet: &Fleet, mode: &str, function: &str, arguments: &Value) -> Value {
+    let mut command = Command::new(python());
+    command.arg(here().join("peers/asked.py")).args([&fleet.mcp(0).url, &fleet.mcp(0).token]);
+    command.args([mode, function, &arguments.to_string()]);
+    output(command).await
+}
+
+fn check_form(printed: &Value) {
+    assert_eq!(printed["asked"], json!(["Please provide inputs for the following fields:"]), "{printed}");
+    let text = printed["result"]["content"].to_string();
+    assert!(text.contains("Ada") && text.contains("accept"), "{printed}");
+}
+
+fn check_sample(printed: &Value) {
+    assert_eq!(printed["asked"].as_array().unwrap().len(), 1, "{printed}");
+    assert!(printed["asked"][0].as_str().unwrap().contains("What is six times seven?"), "{printed}");
+    assert!(printed["result"]["content"].to_string().contains("forty-two"), "{printed}");
+}
+
+fn check_greeting(printed: &Value) {
+    assert_eq!(printed["asked"], json!(["Who are you?"]), "{printed}");
+    assert_eq!(printed["result"]["content"][0]["text"], "Hello, Ada!", "{printed}");
+}
+
+#[tokio::test]
+async fn real_servers_and_clients_ask_and_answer_through_a_node_in_both_families_of_revisions() {
+    let fleet = stage().await;
+    let (form, sample) = ("every__trigger-elicitation-request", "every__trigger-sampling-request");
+    let prompt = json!({"prompt": "What is six times seven?", "maxTokens": 10});
+    let hello = json!({"greeting": "Hello"});
+    check_form(&typescript(&fleet, form, &json!({})).await);
+    check_sample(&typescript(&fleet, sample, &prompt).await);
+    check_greeting(&typescript(&fleet, "asking__greet", &hello).await);
+    for mode in ["legacy", MODERN] {
+        check_form(&by_python(&fleet, mode, form, &json!({})).await);
+        check_sample(&by_python(&fleet, mode, sample, &prompt).await);
+        check_greeting(&by_python(&fleet, mode, "asking__greet", &hello).await);
+    }
+}
