@@ -173,13 +173,15 @@ impl Database {
 
     /// One look of a server's fan-out.
     pub fn look(&self, server: &Server, all: bool) -> Result<(), String> {
-        let looked = self.runtime.block_on(server.context.fleet.look(all));
+        let fleet = &server.context.fleet;
+        let looked = self.runtime.block_on(async {
+            // As often as a server writes what it remembers of nodes it compares everything.
+            if all {
+                fleet.flush().await;
+            }
+            fleet.look(all).await
+        });
         looked.map_err(|error| crate::server::Chain(&error).to_string())
-    }
-
-    /// A server writes what it remembers of nodes.
-    pub fn flush(&self, server: &Server) {
-        self.runtime.block_on(server.context.fleet.flush());
     }
 
     /// A node's stream reaches a server.

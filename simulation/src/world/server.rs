@@ -11,9 +11,6 @@ use crate::plant::Plant;
 /// How often the fan-out looks when nothing wakes it.
 const LOOK_EVERY_MS: u64 = 1_000;
 
-/// Each how many of its looks the fan-out writes what it remembers of nodes.
-const FLUSH_EACH: u64 = 5;
-
 /// Each how many of its looks the fan-out compares everything.
 const ALL_EACH: u64 = 60;
 
@@ -97,9 +94,6 @@ impl World<'_> {
         let is_all = is_regular && replica.looks.is_multiple_of(ALL_EACH) && !is_cursor;
         // The planted bug: what was asked for before the newest change that was read is taken for read.
         let is_skipped = is_cursor && newest <= replica.horizon;
-        if is_regular && replica.looks.is_multiple_of(FLUSH_EACH) {
-            self.database.flush(up);
-        }
         // A look at a database in which nothing happened since the last finds nothing.
         let has_news = replica.seen != changes || is_all;
         if has_news && !is_skipped {
@@ -112,7 +106,6 @@ impl World<'_> {
             self.pump_all(server);
         }
         if is_regular {
-            self.pump_all(server);
             self.after(LOOK_EVERY_MS, Event::Look { server, incarnation, is_regular });
         }
     }

@@ -69,6 +69,18 @@ const BAD: &[(Method, &str, &str, StatusCode, &str)] = &[
     (Method::GET, "/api/v1/audit?name=%00", "", StatusCode::BAD_REQUEST, "invalid"),
     (Method::DELETE, "/api/v1/tokens/%00", "", StatusCode::BAD_REQUEST, "invalid"),
     (Method::GET, "/api/v1/nodes/none", "", StatusCode::NOT_FOUND, "not_found"),
+    (Method::DELETE, "/api/v1/nodes/none", "", StatusCode::NOT_FOUND, "not_found"),
+    (Method::POST, "/api/v1/nodes/none/evict", "{}", StatusCode::NOT_FOUND, "not_found"),
+    (Method::POST, "/api/v1/nodes/none/ban", r#"{"why":"x"}"#, StatusCode::BAD_REQUEST, "invalid"),
+    (Method::POST, "/api/v1/nodes/none/keep", "{}", StatusCode::BAD_REQUEST, "invalid"),
+    (
+        Method::POST,
+        "/api/v1/join-tokens",
+        r#"{"edge":"eu-1","labels":{"a b":"c"}}"#,
+        StatusCode::BAD_REQUEST,
+        "invalid",
+    ),
+    (Method::DELETE, "/api/v1/join-tokens/none", "", StatusCode::NOT_FOUND, "not_found"),
     (Method::PUT, "/api/v1/edges/eu-1/policy", r#"{"strictly":true}"#, StatusCode::BAD_REQUEST, "invalid"),
     (
         Method::PUT,

@@ -235,6 +235,39 @@ fn parts_and_nodes_say_who_holds_what() {
     });
 }
 
+#[test]
+fn a_node_is_evicted_for_a_reason_and_only_then_removed() {
+    on_both(|bench| async move {
+        let port = Port::new(bench).await;
+        let admin = port.token(Role::Admin, &[]).await;
+        let id = port.fleet.node(&edge(), "node-1").await;
+        let before = port.get(&admin, "/api/v1/nodes/node-1").await;
+        assert_eq!((&before["standing"], &before["standing_by"]), (&json!("active"), &Value::Null));
+        let path = "/api/v1/nodes/node-1";
+        let (status, problem) = port.call(&admin, Method::DELETE, path, Value::Null).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("standing_differs")));
+        let why = json!({ "reason": "it was lost" });
+        let evict = "/api/v1/nodes/node-1/evict";
+        let (status, evicted) = port.call(&admin, Method::POST, evict, why.clone()).await;
+        assert_eq!(status, StatusCode::OK);
+        let said = (&evicted["id"], &evicted["standing"], &evicted["reason"], &evicted["by"]);
+        assert_eq!(
+            said,
+            (&json!(id.as_str()), &json!("evicted"), &json!("it was lost"), &json!("token/admin"))
+        );
+        let events = port.fleet.logged().await;
+        let again = port.call(&admin, Method::POST, evict, why).await;
+        assert_eq!((again, port.fleet.logged().await), ((StatusCode::OK, evicted), events), "said twice");
+        let keep = json!({ "session": 1 });
+        let (status, problem) = port.call(&admin, Method::POST, "/api/v1/nodes/node-1/keep", keep).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("standing_differs")));
+        let (status, _) = port.call(&admin, Method::DELETE, path, Value::Null).await;
+        assert_eq!(status, StatusCode::OK);
+        let (status, _) = port.call(&admin, Method::GET, path, Value::Null).await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+    });
+}
+
 // R3.103
 #[test]
 fn the_audit_log_is_read_both_ways_and_verified() {
