@@ -2,7 +2,7 @@
 //! families of revisions.
 
 use e2e::fleet::Fleet;
-use e2e::process::{here, node_js, npm, python};
+use e2e::process::{Process, here, node_js, npm, python};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -51,6 +51,20 @@ async fn by_python(fleet: &Fleet, mode: &str, function: &str, arguments: &Value)
     output(command).await
 }
 
+/// The reference server over HTTP, where its streams say whose call a question is of.
+async fn over_http(fleet: &Fleet) -> Process {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = Command::new(node_js());
+    command.arg(npm("@modelcontextprotocol/server-everything/dist/index.js")).arg("streamableHttp");
+    command.env("PORT", port.to_string());
+    let process = Process::start(command, &fleet.folder().join("everything.log")).unwrap();
+    e2e::eventually("it to listen", || tokio::net::TcpStream::connect(("127.0.0.1", port))).await;
+    let tools = json!({"web": {"url": format!("http://127.0.0.1:{port}/mcp")}});
+    fleet.install("web", "1.0.0", &tools).await.unwrap();
+    fleet.callable("web.echo", json!({"message": "x"})).await;
+    process
+}
+
 fn check_form(printed: &Value) {
     assert_eq!(printed["asked"], json!(["Please provide inputs for the following fields:"]), "{printed}");
     let text = printed["result"]["content"].to_string();
@@ -82,4 +96,21 @@ async fn real_servers_and_clients_ask_and_answer_through_a_node_in_both_families
         check_sample(&by_python(&fleet, mode, sample, &prompt).await);
         check_greeting(&by_python(&fleet, mode, "asking__greet", &hello).await);
     }
+}
+
+#[tokio::test]
+async fn over_http_several_agents_are_asked_at_once_and_each_its_own() {
+    let fleet = Fleet::start(1).await.unwrap();
+    let _server = over_http(&fleet).await;
+    let (form, sample) = ("web__trigger-elicitation-request", "web__trigger-sampling-request");
+    let prompt = json!({"prompt": "What is six times seven?", "maxTokens": 10});
+    let nothing = json!({});
+    let (one, two, three) = tokio::join!(
+        typescript(&fleet, form, &nothing),
+        by_python(&fleet, "legacy", sample, &prompt),
+        by_python(&fleet, MODERN, form, &nothing),
+    );
+    check_form(&one);
+    check_sample(&two);
+    check_form(&three);
 }

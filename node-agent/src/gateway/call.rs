@@ -12,11 +12,10 @@ use tools::{LogLevel, RawProgress};
 
 use super::attempt::{self, Done, From, Stop, attempt};
 use super::capability::Capabilities;
-use super::hold;
 use super::protocol::{CAPABILITIES_KEY, Era, INVALID_PARAMS, LOG_LEVEL_KEY};
 use super::rounds::Round;
 use super::talk::{Agent, Ear};
-use super::{Shared, ask, mark};
+use super::{Shared, ask, hold, input, mark};
 
 /// A call as its client asked for it.
 pub(super) struct Asked {
@@ -110,7 +109,8 @@ pub(super) async fn run(
     answer
 }
 
-type Ended = (Answered, &'static str);
+/// An answer, and how the call ended in a word.
+pub(super) type Ended = (Answered, &'static str);
 
 /// The call in the way that its agent takes part in it.
 async fn carried(
@@ -125,7 +125,7 @@ async fn carried(
     if !asked.agent.listens() {
         let from = From { progress, ear: None, round };
         return match attempt(shared, asked, from).await {
-            Err(Stop::Input(done)) => hold::input(shared, asked, &done, 0),
+            Err(Stop::Input(done)) => input::input(shared, asked, &done, 0),
             outcome => completed(asked, &outcome?),
         };
     }

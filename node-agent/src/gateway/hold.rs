@@ -8,10 +8,7 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use domain::digest::ListingHash;
-use domain::guard::Slot;
 use domain::listing::RealText;
-use http::StatusCode;
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::AbortHandle;
@@ -19,15 +16,15 @@ use tools::envelope::{self, quoted};
 use tools::{ELICITATION, Question, RawProgress, Said};
 
 use super::attempt::{Done, From, Stop, attempt, stop, too_many_rounds};
-use super::call::{Answered, Asked, completed};
-use super::protocol::{Era, MISSING_CAPABILITY};
-use super::rounds::{self, Round, Wanted};
-use super::seal::{Fault, State, digest};
+use super::call::{Answered, Asked, Ended, completed};
+use super::input::input;
+use super::protocol::Era;
+use super::rounds::Round;
+use super::seal::Fault;
 use super::shown::shown;
+use super::state::{Rest, called, invalid, opened, sealed};
 use super::talk::Ear;
 use super::{Shared, admit, ask, mark};
-
-type Ended = (Answered, &'static str);
 
 /// Progress that waits while nobody listens; the newest says it all.
 const PROGRESS_KEPT: usize = 16;
@@ -87,7 +84,7 @@ pub(super) async fn resume(
     };
     let permit =
         admit::admit(shared, &asked.name).await.map_err(|denial| stop(shared, &asked.name, &denial))?;
-    if called(permit.slot(), permit.hash()) != state.called {
+    if called(&(Arc::clone(permit.slot()), permit.hash())) != state.called {
         return Err(invalid(Fault::OtherVersion));
     }
     let responses = asked.retry.as_ref().and_then(|retry| retry.responses.as_deref());
@@ -110,26 +107,6 @@ pub(super) async fn resume(
     });
     let round = Round { responses, state: state.tool };
     begin(shared, asked, Ear::new(&asked.agent), progress, round, state.rounds).await
-}
-
-/// Our own state, and that it is of this very call.
-fn opened(shared: &Shared, asked: &Asked) -> Result<State, Stop> {
-    let sent = asked.retry.as_ref().and_then(|retry| retry.state.as_deref());
-    let Some(sent) = sent.and_then(envelope::text) else {
-        let sentence =
-            "inputResponses come with the requestState of the result that asked for them, a string";
-        return Err(Stop::Invalid(sentence.to_owned()));
-    };
-    let state =
-        shared.seal.open(&sent, &shared.token.principal(), shared.upstream.now_ms()).map_err(invalid)?;
-    if *state.name != *asked.name || state.arguments != digest(asked.arguments.as_deref()) {
-        return Err(invalid(Fault::OtherCall));
-    }
-    Ok(state)
-}
-
-fn invalid(fault: Fault) -> Stop {
-    Stop::Invalid(fault.to_string())
 }
 
 /// Carries a call on until it ends, or until its agent has to be asked.
@@ -168,17 +145,7 @@ fn pause(shared: &Arc<Shared>, asked: &Asked, held: Held, rounds: u32) -> Result
     }
     let requests: Vec<String> = held.open.iter().map(Open::request).collect();
     let number = Holding::keep(shared, held);
-    let state = State {
-        name: asked.name.to_string(),
-        called: called(&slot, hash),
-        arguments: digest(asked.arguments.as_deref()),
-        expires_ms: expiry(shared),
-        rounds: rounds + 1,
-        held: Some(number),
-        tool: None,
-        texts: Vec::new(),
-    };
-    let state = quoted(&shared.seal.seal(&state, &shared.token.principal()));
+    let state = quoted(&sealed(shared, asked, &(Arc::clone(&slot), hash), rounds + 1, Rest::Held(number)));
     let result = format!(
         r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":{state}}}"#,
         requests.join(",")
@@ -188,66 +155,6 @@ fn pause(shared: &Arc<Shared>, asked: &Asked, held: Held, rounds: u32) -> Result
         .and_then(|result| mark::result(&asked.id, &result, &slot, hash, Era::Modern));
     let text = marked.ok_or_else(|| super::attempt::failed(&slot, "ask the agent", true))?;
     Ok((Answered::good(text), "input_required"))
-}
-
-/// Passes on what a tool of 2026-07-28 asks in place of a result.
-pub(super) fn input(shared: &Shared, asked: &Asked, done: &Done, rounds: u32) -> Result<Ended, Stop> {
-    if rounds >= shared.config.rounds {
-        return Err(too_many_rounds(shared, &done.slot));
-    }
-    let unreadable = |reason: &str| super::attempt::failed(&done.slot, reason, true);
-    let wanted = Wanted::read(&done.result)
-        .map_err(|reason| unreadable(&format!("read what it asks for first: {reason}")))?;
-    let bytes = done.result.get().len();
-    if bytes > shared.config.question_bytes {
-        let limit = shared.config.question_bytes;
-        let reason = format!(
-            "pass on what it asks for first: it is {bytes} bytes, over the limit of {limit} (setting `gateway.question_bytes`)"
-        );
-        return Err(unreadable(&reason));
-    }
-    if let Err(unable) = wanted.judge(&asked.agent.capabilities) {
-        let Some(required) = unable.required else { return Err(unreadable(unable.sentence)) };
-        let sentence = format!("`{}` cannot go on: {}", done.slot.id, unable.sentence);
-        let error = format!(
-            r#"{{"code":{MISSING_CAPABILITY},"message":{},"data":{{"requiredCapabilities":{required}}}}}"#,
-            quoted(&sentence)
-        );
-        let text = envelope::failure(Some(&asked.id), &error);
-        return Ok((Answered { text, status: StatusCode::BAD_REQUEST }, "failed"));
-    }
-    let tool = wanted.state.map(ToOwned::to_owned);
-    let result = rounds::for_modern(&done.result, |texts| {
-        let state = State {
-            name: asked.name.to_string(),
-            called: called(&done.slot, done.hash),
-            arguments: digest(asked.arguments.as_deref()),
-            expires_ms: expiry(shared),
-            rounds: rounds + 1,
-            held: None,
-            tool,
-            texts: texts
-                .into_iter()
-                .map(|text| (text.written.to_string(), text.real.to_string(), text.is_member_name))
-                .collect(),
-        };
-        shared.seal.seal(&state, &shared.token.principal())
-    });
-    let marked = RawValue::from_string(result)
-        .ok()
-        .and_then(|result| mark::result(&asked.id, &result, &done.slot, done.hash, Era::Modern));
-    let text = marked.ok_or_else(|| unreadable("read its answer: the result is no object"))?;
-    Ok((Answered::good(text), "input_required"))
-}
-
-/// What names the version and the listing that a call was made by.
-fn called(slot: &Slot, hash: ListingHash) -> String {
-    format!("{} {hash}", slot.version)
-}
-
-fn expiry(shared: &Shared) -> u64 {
-    let wait_ms = u64::try_from(shared.config.answer_wait.as_millis()).unwrap_or(u64::MAX);
-    shared.upstream.now_ms().saturating_add(wait_ms)
 }
 
 impl Holding {

@@ -111,6 +111,17 @@ async fn a_cancelled_call_ends_its_questions_on_both_sides() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_session_ends_the_calls_that_ask_it() {
+    let (node, mut ended) = asking();
+    let served = serve(&node).await;
+    let client = agent(&served).await;
+    let mut events = Events::new(client.open(Method::POST, call(1, &form("?"))).await);
+    assert_eq!(events.json().await["method"], "elicitation/create");
+    assert_eq!(client.send(Method::DELETE, "").await.status, 204);
+    assert_eq!(next(&mut ended).await, "given up");
+}
+
+#[tokio::test]
 async fn a_tool_that_ends_or_withdraws_takes_its_question_back() {
     let (node, mut calls, outcomes) = scripted();
     let served = serve(&node).await;

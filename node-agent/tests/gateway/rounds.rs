@@ -43,6 +43,9 @@ async fn what_an_agent_did_not_declare_is_a_missing_capability_or_declined_to_th
     let answer = round(&served, 1, "ask", &json!({}), "").await;
     assert_eq!((answer.status, answer.code()), (400, -32021));
     assert_eq!(answer.json()["error"]["data"]["requiredCapabilities"], json!({"roots": {}}));
+    outcomes.send(wants(r#"{"inputRequests":{"a":{"method":"tasks/get"}}}"#)).unwrap();
+    let sentence = round(&served, 1, "ask", &json!({}), "").await.sentence();
+    assert!(sentence.contains("asks for first: agents are not asked by this method"), "{sentence}");
     let (node, _ended) = asking();
     let served = serve(&node).await;
     let answer = round(&served, 1, "ask", &json!({"method": "roots/list"}), "").await;
@@ -190,6 +193,23 @@ async fn a_url_that_an_error_wants_visited_is_asked_for_before_the_call_is_made_
     let last = round(&served, 3, "ask", &json!({}), &again).await;
     assert_eq!(last.json()["result"]["content"], json!([]));
     assert!(next(&mut calls).await.state.is_none());
+}
+
+#[tokio::test]
+async fn an_agent_that_goes_away_while_its_call_goes_on_cancels_it() {
+    let (node, mut calls, _outcomes) = scripted();
+    let served = serve(&node).await;
+    let nothing = json!({});
+    let (first, mut replies) = tokio::join!(round(&served, 1, "ask", &nothing, ""), async {
+        let listener = next(&mut calls).await.listener.unwrap();
+        ask(&listener, "1", "elicitation/create", None)
+    });
+    let again = retry(r#"{"ask-1":{"action":"decline"}}"#, &state(&first));
+    let asked = tokio::spawn(async move { round(&served, 2, "ask", &json!({}), &again).await.status });
+    assert!(matches!(next(&mut replies).await, Reply::Result(_)), "the call goes on");
+    asked.abort();
+    // The tool's end of the call is dropped with it.
+    assert!(replies.recv().await.is_none());
 }
 
 #[tokio::test]
