@@ -77,6 +77,11 @@ impl Disk {
         self.bundles.remove(content);
     }
 
+    /// The ledger's files.
+    pub fn files(&self) -> impl Iterator<Item = (Part, &[u8])> {
+        self.slots.iter().map(|((part, _), bytes)| (*part, &**bytes))
+    }
+
     /// Takes over the parts that another has, which were written and not synced.
     pub fn sync(&mut self, written: &Self) {
         self.slots.clone_from(&written.slots);

@@ -68,7 +68,7 @@ pub fn run_all(scene: &Arc<Scene>, batch: Batch, told: impl Fn(Progress) + Sync)
         {
             return;
         }
-        let outcome = run(scene, Options { seed, plant: batch.plant, trace: false });
+        let outcome = run(scene, Options { seed, plant: batch.plant, trace: false, frames: false });
         let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
         match outcome {
             Err(error) => {

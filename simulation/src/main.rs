@@ -30,6 +30,9 @@ struct Arguments {
     /// Print everything that happens; with --seed.
     #[arg(long, requires = "seed")]
     trace: bool,
+    /// Print every message of the wire and every ledger file, in hexadecimal; with --seed.
+    #[arg(long, requires = "seed", conflicts_with_all = ["trace", "json"])]
+    frames: bool,
     /// Seeds at once; all cores by default.
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -84,7 +87,9 @@ fn simulate(arguments: &Arguments) -> anyhow::Result<bool> {
 }
 
 fn one(scene: &Scene, seed: u64, arguments: &Arguments) -> anyhow::Result<Summary> {
-    let outcome = run(scene, Options { seed, plant: arguments.plant, trace: arguments.trace })?;
+    let options = Options { seed, plant: arguments.plant, trace: arguments.trace, frames: arguments.frames };
+    let outcome = run(scene, options)?;
+    outcome.frames.iter().for_each(|line| print(line));
     if arguments.trace {
         outcome.trace.iter().for_each(|line| print(line));
     }
@@ -120,7 +125,8 @@ fn many(scene: &Arc<Scene>, arguments: &Arguments) -> anyhow::Result<Summary> {
 /// Prints a seed that failed, and what happened last in it.
 fn tell(scene: &Scene, failed: &Outcome, arguments: &Arguments) -> anyhow::Result<()> {
     let Some((at, what)) = &failed.failure else { return Ok(()) };
-    let again = run(scene, Options { seed: failed.seed, plant: arguments.plant, trace: true })?;
+    let again =
+        run(scene, Options { seed: failed.seed, plant: arguments.plant, trace: true, frames: false })?;
     if !arguments.trace {
         let skipped = again.trace.len().saturating_sub(LAST);
         again.trace.iter().skip(skipped).for_each(|line| say(line));

@@ -36,6 +36,8 @@ pub struct Options {
     pub plant: Option<Plant>,
     /// Whether to keep every line of the trace, not the last ones alone.
     pub trace: bool,
+    /// Whether to keep what was said on the wire and what was written to ledgers.
+    pub frames: bool,
 }
 
 /// How a seed went.
@@ -47,6 +49,8 @@ pub struct Outcome {
     pub failure: Option<(u64, String)>,
     /// The last lines of what happened, or all.
     pub trace: Vec<String>,
+    /// What was said and written: `up`, `down` or the name of a part, and the bytes in hexadecimal.
+    pub frames: Vec<String>,
     /// Calls that were made and judged.
     pub calls: u64,
     /// Events that happened.
@@ -95,6 +99,8 @@ pub(crate) struct World<'s> {
     failure: Option<(u64, String)>,
     lines: Vec<String>,
     traces_all: bool,
+    keeps_frames: bool,
+    frames: Vec<String>,
     events: u64,
     is_over: bool,
 }
@@ -109,6 +115,7 @@ pub fn run(scene: &Scene, options: Options) -> anyhow::Result<Outcome> {
     let profile = Profile::draw(&mut chance);
     let database = Database::open(&scene.prepared, folder.path().to_owned(), profile.servers > 1)?;
     let mut world = World::new(scene, options, (chance, profile), database);
+    world.keep_frame("authority", &scene.prepared.authority());
     world.begin()?;
     while world.failure.is_none() && !world.is_over {
         let Some(((at, _), event)) = world.due.pop_first() else { break };
@@ -120,10 +127,12 @@ pub fn run(scene: &Scene, options: Options) -> anyhow::Result<Outcome> {
         }
         world.happens(event)?;
     }
+    world.keep_ledgers();
     Ok(Outcome {
         seed: options.seed,
         failure: world.failure.take(),
         trace: std::mem::take(&mut world.lines),
+        frames: std::mem::take(&mut world.frames),
         calls: world.observer.calls,
         events: world.events,
         simulated_ms: world.now,
@@ -163,6 +172,8 @@ impl<'s> World<'s> {
             failure: None,
             lines: Vec::new(),
             traces_all: options.trace,
+            keeps_frames: options.frames,
+            frames: Vec::new(),
             events: 0,
             is_over: false,
         }
@@ -246,6 +257,24 @@ impl<'s> World<'s> {
         if self.failure.is_none() {
             self.trace(|| format!("VIOLATED {what}"));
             self.failure = Some((self.now, what));
+        }
+    }
+
+    fn keep_ledgers(&mut self) {
+        let files: Vec<(domain::plugin_set::Part, Vec<u8>)> = self
+            .hosts
+            .iter()
+            .flat_map(|host| host.disk.files())
+            .map(|(part, bytes)| (part, bytes.to_vec()))
+            .collect();
+        for (part, bytes) in files {
+            self.keep_frame(part.as_str(), &bytes);
+        }
+    }
+
+    fn keep_frame(&mut self, kind: &str, bytes: &[u8]) {
+        if self.keeps_frames {
+            self.frames.push(format!("{kind} {}", hex::encode(bytes)));
         }
     }
 

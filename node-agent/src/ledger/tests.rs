@@ -160,3 +160,25 @@ fn a_full_disk_refuses_a_part_names_its_room_and_keeps_the_last() {
     assert!(error.contains("Read-only file system"), "{error}");
     assert_eq!(held(&Ledger::open(&folder, &believe).unwrap().1), Some(3));
 }
+
+/// Ledgers of each released protocol, as their agents wrote them.
+#[test]
+fn the_ledger_of_a_released_protocol_is_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto/released");
+    for entry in fs::read_dir(folder).unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+        for part in Part::ALL {
+            let prefix = format!("ledger {part} ");
+            let files: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(&prefix)).collect();
+            assert!(!files.is_empty(), "{part}");
+            for file in files {
+                let folder = tempfile::tempdir().unwrap();
+                fs::write(path(folder.path(), part, 0), hex::decode(file).unwrap()).unwrap();
+                let (_, found) = Ledger::open(folder.path(), &believe).unwrap();
+                assert!(found.faults.is_empty(), "{:?}", found.faults);
+                let held = &found.parts[&part];
+                assert!(held.content.read(part).1.is_empty(), "every resource of it is read");
+            }
+        }
+    }
+}

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use control_plane::simulation::SimulatedStream;
 use node_agent::simulation::Lost;
+use prost::Message as _;
 use proto::v1;
 
 use super::World;
@@ -61,6 +62,9 @@ impl World<'_> {
             return;
         }
         let hello = up.agent.hello();
+        if self.keeps_frames {
+            self.keep_frame("up", &hello.encode_to_vec());
+        }
         if let Err(what) = self.observer.says(node, boot, &hello, self.now) {
             return self.fail(format!("{what} (node {})", self.name(node)));
         }
@@ -128,6 +132,9 @@ impl World<'_> {
 
     /// Sends something to the node.
     pub(super) fn down(&mut self, id: u64, what: Down) {
+        if let Down::Message(bytes) = &what {
+            self.keep_frame("down", bytes);
+        }
         let latency = self.latency();
         let Some(conn) = self.conns.get_mut(&id).filter(|conn| !conn.is_lost) else { return };
         conn.last_down = conn.last_down.max(self.now + latency + conn.slower);
@@ -138,6 +145,9 @@ impl World<'_> {
 
     /// Sends something to the server.
     pub(super) fn up(&mut self, id: u64, message: v1::NodeMessage) {
+        if self.keeps_frames {
+            self.keep_frame("up", &message.encode_to_vec());
+        }
         let latency = self.latency();
         let Some(conn) = self.conns.get_mut(&id).filter(|conn| !conn.is_lost) else { return };
         conn.last_up = conn.last_up.max(self.now + latency + conn.slower);
