@@ -34,7 +34,7 @@ use answer::Form;
 use client::{Client, Outgoing};
 use session::{Doubt, Session, Sessions};
 
-/// For what nobody waits for: cancellations, replies, the end of a session.
+/// For what nobody waits for: cancellations, the end of a session.
 const ASIDE: Duration = Duration::from_secs(5);
 
 /// A remote tool.
@@ -162,7 +162,7 @@ impl Drop for Waiting {
         }
         let params = format!(r#"{{"requestId":{}}}"#, self.id);
         let message = envelope::notification("notifications/cancelled", Some(&params));
-        self.core.say(message, Arc::clone(&self.session));
+        self.core.say(message, Arc::clone(&self.session), ASIDE);
     }
 }
 
@@ -320,10 +320,12 @@ impl Core {
         session: Arc<Session>,
     ) {
         if method == "ping" {
-            return self.say(envelope::answer(id, "{}"), session);
+            return self.say(envelope::answer(id, "{}"), session, ASIDE);
         }
         let core = Arc::clone(self);
-        let say = move |message| core.say(message, Arc::clone(&session));
+        // The server waits for it, and it may be as large as a result.
+        let wait = self.limits.start;
+        let say = move |message| core.say(message, Arc::clone(&session), wait);
         self.board.ask(id, method, params, of_call, say);
     }
 
@@ -340,14 +342,14 @@ impl Core {
     }
 
     /// Sends a message that nobody waits for (handshake era).
-    fn say(self: &Arc<Self>, message: String, session: Arc<Session>) {
+    fn say(self: &Arc<Self>, message: String, session: Arc<Session>, wait: Duration) {
         if session.peer.era == Era::Modern {
             return;
         }
         let core = Arc::clone(self);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                tokio::time::timeout(ASIDE, core.notify(message, &session)).await.ok();
+                tokio::time::timeout(wait, core.notify(message, &session)).await.ok();
             });
         }
     }

@@ -57,6 +57,8 @@ fn next_string(json: &str, from: usize) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
     use serde_json::value::RawValue;
 
     use super::*;
@@ -71,6 +73,21 @@ mod tests {
         assert_eq!(texts.len(), 1);
         let plain = r#"{"message":"Grüße\n","x":"\\u200b"}"#;
         assert!(matches!(shown(plain), (Cow::Borrowed(same), texts) if same == plain && texts.is_empty()));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_shown_is_visible_json_and_goes_back_whole(
+            name in "[a-c\u{200b}\u{202e}\\\\\"\u{e0041}é]{0,6}",
+            text in "[a-c\u{200b}\u{feff}\\\\\"\u{e0041}\n:é]{0,9}",
+        ) {
+            let sent = json!({name: [&text, {"n": 1, "x": &text}]}).to_string();
+            let (out, texts) = shown(&sent);
+            let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+            prop_assert!(value.to_string().chars().all(|c| domain::visible::is_visible(&c.to_string())));
+            let out = RawValue::from_string(out.into_owned()).unwrap();
+            prop_assert_eq!(put_back(&out, &texts), sent);
+        }
     }
 
     #[test]
