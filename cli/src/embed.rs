@@ -35,6 +35,8 @@ pub(crate) struct ServerPlan {
     pub node: SocketAddr,
     /// What join strings name, if not the address above.
     pub node_address: Option<String>,
+    /// The key of the fleet's authority; `ca.key` in `data` if there is none.
+    pub authority_key: Option<PathBuf>,
     /// Life of nodes' certificates, if not a day.
     pub node_certificate_life: Option<Duration>,
 }
@@ -49,6 +51,7 @@ pub(crate) async fn start_server(plan: ServerPlan) -> Result<Server> {
     config.people_listen = plan.people;
     config.node_listen = plan.node;
     config.node_address = plan.node_address;
+    config.authority_key = plan.authority_key;
     config.node_certificate_life = plan.node_certificate_life.unwrap_or(config.node_certificate_life);
     Ok(Server::start(config).await?)
 }

@@ -89,6 +89,7 @@ impl Stage {
             people: ANY,
             node: ANY,
             node_address: None,
+            authority_key: None,
             node_certificate_life: None,
         };
         let server = embed::start_server(plan).await?;

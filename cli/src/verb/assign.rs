@@ -63,6 +63,7 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     if !out.is_json() {
         out.line(good(sentence(args, &version)))?;
         print_moves(out, &assigned, &version)?;
+        print_off(out, &assigned, &args.edge)?;
     }
     let waits_for_nodes = args.wait || (out.is_attended() && !args.no_wait);
     if !waits_for_nodes {
@@ -211,6 +212,23 @@ fn print_moves(out: &Output, assigned: &Value, version: &PluginVersion) -> Resul
     }
     if !moves.is_empty() {
         out.hint(format_args!("pintle plugin approve-tools {}", version.plugin));
+    }
+    Ok(())
+}
+
+/// What the edge's nodes will not run is said before anybody waits for it.
+fn print_off(out: &Output, assigned: &Value, edge: &str) -> Result<()> {
+    let off = assigned.get("kind_off").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let edge = shown::line(edge);
+    for one in off {
+        let text = |member: &str| shown::line(one.get(member).and_then(Value::as_str).unwrap_or_default());
+        let (tool, kind) = (text("tool"), text("kind"));
+        out.line(waits(format!(
+            "  {tool} is of kind {kind}, which edge {edge} forbids: nodes do not run it and refuse its functions."
+        )))?;
+    }
+    if !off.is_empty() {
+        out.hint(format_args!("pintle edge set {edge} --forbid-kinds none"));
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 mod ca;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -36,6 +37,9 @@ pub(crate) struct Args {
     /// postgres://… [default: SQLite in the data folder]
     #[arg(long, value_name = "URL", env = "PINTLE_DATABASE", hide_env_values = true)]
     pub database: Option<String>,
+    /// The key of the fleet's authority, the same for all servers [default: ca.key in the data folder]
+    #[arg(long, value_name = "FILE")]
+    pub ca_key: Option<PathBuf>,
     /// How long certificates of nodes last; nodes renew them at half of it
     #[arg(long, default_value = "24h", value_parser = humantime::parse_duration, value_name = "TIME")]
     pub node_certificate_life: Duration,
@@ -66,6 +70,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         people: args.listen,
         node: args.node_listen,
         node_address: args.node_address,
+        authority_key: args.ca_key,
         node_certificate_life: Some(args.node_certificate_life),
     })
     .await?;

@@ -60,6 +60,7 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
         people: args.listen,
         node: node_port(args, place)?,
         node_address: None,
+        authority_key: None,
         node_certificate_life: None,
     })
     .await?;

@@ -2,7 +2,7 @@
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use domain::id::PluginVersion;
+use domain::id::{EdgeName, PluginVersion};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -10,7 +10,8 @@ use super::AppState;
 use super::access::Caller;
 use super::answer::Answer;
 use super::input::{self, Body};
-use crate::operation::assign::{WaitingTool, assign};
+use super::problem::Problem;
+use crate::operation::assign::{OffTool, WaitingTool, assign};
 use crate::operation::unassign::unassign;
 
 /// Which version.
@@ -27,9 +28,7 @@ pub(super) async fn set(
     Path((edge, plugin)): Path<(String, String)>,
     Body(wanted): Body<Wanted>,
 ) -> Answer {
-    let edge = input::edge(&edge)?;
-    let version =
-        PluginVersion { plugin: input::plugin(&plugin)?, version: input::version(&wanted.version)? };
+    let (edge, version) = named(&edge, &plugin, &wanted.version)?;
     let assigned = assign(&state.store, &caller.by, &edge, &version).await?;
     Ok(Json(json!({
         "edge": edge.as_str(),
@@ -38,12 +37,24 @@ pub(super) async fn set(
         "earlier": assigned.earlier.map(|earlier| earlier.to_string()),
         "changed": assigned.changed,
         "moved": moved(&assigned.waiting),
+        "kind_off": off(&assigned.off),
     })))
 }
 
 /// The tools that wait for a person, each with where it was and is.
 pub(super) fn moved(waiting: &[WaitingTool]) -> Vec<Value> {
     waiting.iter().map(|one| json!({ "tool": one.tool.as_str(), "from": one.from, "to": one.to })).collect()
+}
+
+/// The tools that the edge's nodes do not run.
+pub(super) fn off(tools: &[OffTool]) -> Vec<Value> {
+    tools.iter().map(|one| json!({ "tool": one.tool.as_str(), "kind": one.kind.as_str() })).collect()
+}
+
+/// The edge and the version that a request names.
+pub(super) fn named(edge: &str, plugin: &str, version: &str) -> Result<(EdgeName, PluginVersion), Problem> {
+    let version = PluginVersion { plugin: input::plugin(plugin)?, version: input::version(version)? };
+    Ok((input::edge(edge)?, version))
 }
 
 /// `DELETE /edges/{edge}/assignments/{plugin}`.

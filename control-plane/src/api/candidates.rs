@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use domain::id::{NodeName, PluginVersion};
+use domain::id::NodeName;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::AppState;
 use super::access::Caller;
 use super::answer::Answer;
-use super::assignments::moved;
+use super::assignments::{moved, named, off};
 use super::input::{self, Body};
 use crate::operation::assign_candidate::assign_candidate;
 use crate::operation::unassign_candidate::unassign_candidate;
@@ -31,9 +31,7 @@ pub(super) async fn set(
     Path((edge, plugin)): Path<(String, String)>,
     Body(wanted): Body<Wanted>,
 ) -> Answer {
-    let edge = input::edge(&edge)?;
-    let version =
-        PluginVersion { plugin: input::plugin(&plugin)?, version: input::version(&wanted.version)? };
+    let (edge, version) = named(&edge, &plugin, &wanted.version)?;
     let nodes = wanted
         .nodes
         .iter()
@@ -49,6 +47,7 @@ pub(super) async fn set(
         "installed": tried.installed.map(|installed| installed.to_string()),
         "changed": tried.changed,
         "moved": moved(&tried.waiting),
+        "kind_off": off(&tried.off),
     })))
 }
 

@@ -14,7 +14,7 @@ use super::{By, Code, Error, unassign_candidate};
 use crate::store::assignments::{self, Assignment};
 use crate::store::pins::{self, StoredPin, endpoint_text};
 use crate::store::plugins::{self, StoredTool};
-use crate::store::{Store, WriteTx, candidates, edges};
+use crate::store::{Store, WriteTx, candidates, edges, policies};
 
 /// Kinds of tools that nodes run.
 pub(crate) const KINDS_BUILT: [Kind; 2] = [Kind::Command, Kind::Url];
@@ -28,6 +28,24 @@ pub struct Assigned {
     pub earlier: Option<semver::Version>,
     /// Remote tools that wait for a person, since they are at another origin.
     pub waiting: Vec<WaitingTool>,
+    /// Tools whose kind the edge's policy forbids: nodes do not run them, and refuse their functions.
+    pub off: Vec<OffTool>,
+}
+
+/// A tool of a kind that an edge's policy forbids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OffTool {
+    /// The tool.
+    pub tool: ToolId,
+    /// Its kind.
+    pub kind: Kind,
+}
+
+/// What was found as a version came onto an edge.
+pub(super) struct Checked {
+    pub(super) installed: Option<PluginVersion>,
+    pub(super) waiting: Vec<WaitingTool>,
+    pub(super) off: Vec<OffTool>,
 }
 
 /// A remote tool that waits for a person.
@@ -59,10 +77,10 @@ pub async fn assign(
     if plugins::get(tx.tx(), version).await?.is_none() {
         return Err(Error::no_version(version));
     }
-    let (earlier, waiting) = check_and_pin(&mut tx, by, edge, version).await?;
+    let Checked { installed: earlier, waiting, off } = check_and_pin(&mut tx, by, edge, version).await?;
     if earlier.as_ref() == Some(version) {
         // Every decision was there already, so nothing was written.
-        return Ok(Assigned { changed: false, earlier: Some(version.version.clone()), waiting });
+        return Ok(Assigned { changed: false, earlier: Some(version.version.clone()), waiting, off });
     }
     let candidate = candidates::of_plugin(tx.tx(), edge, &version.plugin).await?;
     if let Some(promoted) = candidate.filter(|candidate| candidate.version == *version) {
@@ -83,17 +101,17 @@ pub async fn assign(
     tx.raise(Scope::Edge(edge.clone()), Part::Trust);
     tx.raise(Scope::Edge(edge.clone()), Part::Plan);
     tx.commit(by.now).await?;
-    Ok(Assigned { changed: true, earlier, waiting })
+    Ok(Assigned { changed: true, earlier, waiting, off })
 }
 
 /// Checks that the version may be on the edge and decides where its remote tools may be called; answers
-/// the installed version and what waits for a person.
+/// the installed version, what waits for a person, and what its nodes will not run.
 pub(super) async fn check_and_pin(
     tx: &mut WriteTx,
     by: &By,
     edge: &EdgeName,
     version: &PluginVersion,
-) -> Result<(Option<PluginVersion>, Vec<WaitingTool>), Error> {
+) -> Result<Checked, Error> {
     let tools = plugins::tools(tx.tx(), version).await?;
     check_kinds(version, &tools)?;
     let assigned: Vec<PluginVersion> =
@@ -103,7 +121,10 @@ pub(super) async fn check_and_pin(
     check_tool_ids(tx, edge, version, &tools, &others).await?;
     let installed = assigned.into_iter().find(|one| one.plugin == version.plugin);
     let waiting = decide_pins(tx, by, edge, version, (&tools, installed.as_ref())).await?;
-    Ok((installed, waiting))
+    let forbidden = policies::get(tx.tx(), edge).await?.forbidden_kinds;
+    let off = tools.iter().filter(|tool| forbidden.contains(&tool.kind));
+    let off = off.map(|tool| OffTool { tool: tool.tool.clone(), kind: tool.kind }).collect();
+    Ok(Checked { installed, waiting, off })
 }
 
 /// Refuses kinds that no node runs, each tool named.

@@ -7,7 +7,7 @@ use domain::id::{EdgeName, NodeId, NodeName, PluginVersion};
 use domain::plugin_set::{Part, Scope};
 use uuid::Uuid;
 
-use super::assign::{WaitingTool, check_and_pin};
+use super::assign::{Checked, OffTool, WaitingTool, check_and_pin};
 use super::{By, Code, Error, unassign_candidate};
 use crate::store::candidates::{self, Candidate};
 use crate::store::{Store, WriteTx, edges, nodes, plugins};
@@ -26,6 +26,8 @@ pub struct Tried {
     pub installed: Option<semver::Version>,
     /// Remote tools that wait for a person, since they are at another origin.
     pub waiting: Vec<WaitingTool>,
+    /// Tools whose kind the edge's policy forbids.
+    pub off: Vec<OffTool>,
 }
 
 /// Grants a version to exactly these nodes of an edge, beside the installed version. Another version
@@ -53,7 +55,7 @@ pub async fn assign_candidate(
         return Err(Error::no_version(version));
     }
     let wanted = find_nodes(&mut tx, edge, names).await?;
-    let (installed, waiting) = check_and_pin(&mut tx, by, edge, version).await?;
+    let Checked { installed, waiting, off } = check_and_pin(&mut tx, by, edge, version).await?;
     if installed.as_ref() == Some(version) {
         let detail = format!("{version} is the installed version of edge {edge}; every node has it");
         return Err(Error::refused(Code::Invalid, detail));
@@ -74,7 +76,7 @@ pub async fn assign_candidate(
     };
     let source = candidate.source.to_string();
     if before == wanted {
-        return Ok(Tried { changed: false, source, installed, waiting });
+        return Ok(Tried { changed: false, source, installed, waiting, off });
     }
     for (_, node) in wanted.iter().filter(|(name, _)| !before.contains_key(*name)) {
         candidates::grant(tx.tx(), node, &candidate, by.as_stored()).await?;
@@ -94,7 +96,7 @@ pub async fn assign_candidate(
     };
     tx.audit(&by.origin, event);
     tx.commit(by.now).await?;
-    Ok(Tried { changed: true, source, installed, waiting })
+    Ok(Tried { changed: true, source, installed, waiting, off })
 }
 
 async fn begin(

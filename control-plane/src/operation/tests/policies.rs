@@ -3,7 +3,7 @@ use proto::convert::Content;
 
 use crate::operation::load_part::load_part;
 use crate::operation::set_policy::{PolicyChange, set_policy};
-use crate::operation::testing::{Fleet, code, edge};
+use crate::operation::testing::{Fleet, TEAM, code, edge};
 use crate::store::testing::on_both;
 
 async fn held(fleet: &Fleet) -> (u64, Policy) {
@@ -67,5 +67,23 @@ fn what_is_set_is_told_to_the_nodes_once_and_audited_with_both_values() {
         let (policy, _) = set_policy(&fleet.store, &fleet.by(), &edge(), &off).await.unwrap();
         assert_eq!((policy.offline_lease_ms, policy.strict), (None, true), "what is not named stays");
         assert_eq!(fleet.logged().await, events + 2);
+    });
+}
+
+#[test]
+fn who_assigns_a_version_is_told_which_of_its_tools_the_edges_policy_keeps_off() {
+    on_both(|bench| async move {
+        let fleet = Fleet::new(bench).await;
+        let forbidden = |kinds: &[Kind]| PolicyChange {
+            forbidden_kinds: Some(kinds.to_vec()),
+            ..PolicyChange::default()
+        };
+        set_policy(&fleet.store, &fleet.by(), &edge(), &forbidden(&[Kind::Command])).await.unwrap();
+        let assigned = fleet.install(TEAM, "team@1.0.0").await;
+        let off: Vec<_> = assigned.off.iter().map(|one| (one.tool.as_str(), one.kind)).collect();
+        assert_eq!(off, [("team", Kind::Command)]);
+        set_policy(&fleet.store, &fleet.by(), &edge(), &forbidden(&[Kind::Url])).await.unwrap();
+        let again = fleet.assign(&edge(), "team@1.0.0").await.unwrap();
+        assert!(!again.changed && again.off.is_empty());
     });
 }
