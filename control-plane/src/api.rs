@@ -45,7 +45,7 @@ use domain::role::Action;
 use domain::time::Timestamp;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::store::{Blobs, Store};
+use crate::store::{Blobs, NodeRecord, Store};
 
 /// Bytes of a JSON body: an approval of 10,000 functions with two hashes each has four millions.
 const BODY_MAX: usize = 8 * 1024 * 1024;
@@ -68,6 +68,16 @@ pub trait FleetView: Send + Sync + 'static {
 
     /// How many nodes have a stream.
     fn connected(&self) -> u64;
+
+    /// Whether a node has a stream at another server of the database.
+    fn is_elsewhere(&self, _node: &NodeRecord) -> bool {
+        false
+    }
+
+    /// This server among those of its database, and since when a stream at another counts; `None`: it is alone.
+    fn others(&self) -> Option<(&str, Timestamp)> {
+        None
+    }
 
     /// Changes that only the full compare of each minute found.
     fn missed(&self) -> u64 {

@@ -6,6 +6,7 @@
 //! but "last seen", in batches.
 
 mod copies;
+mod elsewhere;
 mod ending;
 mod greeting;
 mod look;
@@ -136,6 +137,10 @@ struct Inner {
     grants_seen: Mutex<BTreeMap<EdgeName, Position>>,
     /// What only the full compare found.
     missed: AtomicU64,
+    /// This server among those of its database: another name at each start.
+    server: String,
+    /// Which streams came and went, until that is written.
+    moves: elsewhere::Moves,
     /// What tells nodes from their copies, beyond the record.
     counters: copies::ByNode,
     /// Seals that; read when the first node connects.
@@ -173,6 +178,8 @@ impl Fleet {
             noted: Mutex::default(),
             grants_seen: Mutex::default(),
             missed: AtomicU64::new(0),
+            server: uuid::Uuid::new_v4().simple().to_string(),
+            moves: elsewhere::Moves::default(),
             counters: copies::ByNode::default(),
             seal: tokio::sync::OnceCell::new(),
             standings: AtomicU64::new(0),
@@ -198,7 +205,10 @@ impl Fleet {
                         break;
                     }
                 }
-                _ = look.tick() => pass = pass.wrapping_add(1),
+                _ = look.tick() => {
+                    pass = pass.wrapping_add(1);
+                    self.write_moves().await;
+                }
                 _ = flush.tick() => {
                     self.flush().await;
                     continue;
@@ -209,6 +219,7 @@ impl Fleet {
             }
         }
         self.flush().await;
+        self.write_moves().await;
     }
 
     /// The edge, with all three of its parts built.
@@ -228,7 +239,7 @@ impl Fleet {
         for part in Part::OF_EDGE {
             set.put(Arc::new(self.build(&scope, part, None).await?));
         }
-        let edge = Arc::new(Edge::new(name.clone(), set));
+        let edge = Arc::new(Edge::new(name.clone(), set, Arc::clone(&self.inner.moves)));
         lock(&self.inner.edges).insert(name.clone(), Arc::clone(&edge));
         Ok(edge)
     }

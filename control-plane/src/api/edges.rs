@@ -84,9 +84,14 @@ fn progress(fleet: &dyn FleetView, nodes: &[NodeRecord], part: Part, head: Posit
         "generation": head.generation,
         "acknowledged": connected.len() - waiting.len(),
         "connected": connected.len(),
+        "elsewhere": nodes.iter().filter(|node| is_elsewhere(fleet, node)).count(),
         "nodes": nodes.len(),
         "waiting": waiting.iter().take(NODES_MAX).collect::<Vec<_>>(),
     })
+}
+
+fn is_elsewhere(fleet: &dyn FleetView, node: &NodeRecord) -> bool {
+    fleet.presence(&node.id).is_none() && fleet.is_elsewhere(node)
 }
 
 async fn describe(tx: &mut Transaction, fleet: &dyn FleetView, edge: &Edge) -> Result<Value, Problem> {
@@ -120,7 +125,10 @@ async fn describe(tx: &mut Transaction, fleet: &dyn FleetView, edge: &Edge) -> R
         "created_at": edge.created_at.to_string(),
         "created_by": edge.created_by,
         "nodes_total": edge.nodes,
-        "nodes_connected": nodes.iter().filter(|node| fleet.presence(&node.id).is_some()).count(),
+        "nodes_connected": nodes
+            .iter()
+            .filter(|node| fleet.presence(&node.id).is_some() || fleet.is_elsewhere(node))
+            .count(),
         "plugins_total": edge.plugins,
         "policy": policy::describe(&policies::get(tx, &edge.name).await?),
         "assignments": assignments,

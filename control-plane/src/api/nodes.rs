@@ -85,7 +85,7 @@ async fn describe(tx: &mut Transaction, fleet: &dyn FleetView, node: &NodeRecord
         "id": node.id.as_str(),
         "name": node.name.as_str(),
         "edge": node.edge.as_str(),
-        "connected": presence.is_some(),
+        "connected": presence.is_some() || fleet.is_elsewhere(node),
         "connected_since": presence.as_ref().map(|presence| presence.since.to_string()),
         "address": presence.as_ref().map(|presence| presence.address.clone()),
         "clock_offset_ms": presence.as_ref().map(|presence| presence.clock_offset_ms),

@@ -24,6 +24,10 @@ pub(super) async fn show(State(state): State<AppState>) -> Answer {
         waiting_origins += pins.iter().filter(|pin| pin.pin.state != PinState::Pinned).count();
     }
     let tail = audits::tail(&mut tx).await?;
+    let elsewhere = match state.fleet.others() {
+        Some((own, since)) => nodes::count_elsewhere(&mut tx, own, since).await?,
+        None => 0,
+    };
     Ok(Json(json!({
         "fleet": {
             "id": meta::get(&mut tx, meta::FLEET_ID).await?,
@@ -38,7 +42,7 @@ pub(super) async fn show(State(state): State<AppState>) -> Answer {
         },
         "version": env!("CARGO_PKG_VERSION"),
         "node_address": state.door.node_address,
-        "nodes": { "total": nodes::count(&mut tx).await?, "connected": state.fleet.connected() },
+        "nodes": { "total": nodes::count(&mut tx).await?, "connected": state.fleet.connected() + elsewhere },
         "edges": edges::list(&mut tx, "", COUNT_MAX).await?.len(),
         "plugins": plugins.len(),
         "open_changes": changes::count_open(&mut tx).await?,

@@ -174,6 +174,7 @@ pub struct Edge {
     pub name: EdgeName,
     set: watch::Sender<EdgeSet>,
     streams: Mutex<Streams>,
+    moves: super::elsewhere::Moves,
     /// Listing texts that its nodes asked for.
     pub(super) texts: tokio::sync::Mutex<BTreeMap<Digest, Bytes>>,
 }
@@ -185,9 +186,10 @@ struct Streams {
 }
 
 impl Edge {
-    pub(super) fn new(name: EdgeName, set: EdgeSet) -> Self {
+    pub(super) fn new(name: EdgeName, set: EdgeSet, moves: super::elsewhere::Moves) -> Self {
         Self {
             name,
+            moves,
             set: watch::Sender::new(set),
             streams: Mutex::default(),
             texts: tokio::sync::Mutex::default(),
@@ -235,6 +237,7 @@ impl Edge {
         if let Some(earlier) = streams.by_node.insert(record.id.clone(), stream) {
             earlier.signal.send_modify(|own| own.farewell = Some(Farewell::Superseded));
         }
+        lock(&self.moves).insert(record.id.clone(), true);
         drop(streams);
         Registration { record, edge: Arc::clone(self), set: self.set.subscribe(), own: receiver, session }
     }
@@ -243,6 +246,7 @@ impl Edge {
         let mut streams = lock(&self.streams);
         if streams.by_node.get(node).is_some_and(|stream| stream.session == session) {
             streams.by_node.remove(node);
+            lock(&self.moves).insert(node.clone(), false);
         }
     }
 

@@ -2,9 +2,11 @@
 
 use domain::id::NodeId;
 use domain::plugin_set::{Part, Position};
+use domain::time::Timestamp;
 
 use super::Fleet;
 use crate::api::{FleetView, Presence};
+use crate::store::NodeRecord;
 
 impl FleetView for Fleet {
     fn presence(&self, node: &NodeId) -> Option<Presence> {
@@ -18,6 +20,14 @@ impl FleetView for Fleet {
 
     fn connected(&self) -> u64 {
         u64::try_from(self.connected_count()).unwrap_or(u64::MAX)
+    }
+
+    fn is_elsewhere(&self, node: &NodeRecord) -> bool {
+        Self::is_elsewhere(self, node)
+    }
+
+    fn others(&self) -> Option<(&str, Timestamp)> {
+        Self::others(self)
     }
 
     fn missed(&self) -> u64 {

@@ -77,6 +77,7 @@ pub async fn join(store: &Store, now: Timestamp, input: &JoinInput) -> Result<Jo
         known: Known::default(),
         copies: "[]".to_owned(),
         certificate: input.certified.clone(),
+        stream: String::new(),
     };
     nodes::insert(tx.tx(), &node, &token.id).await?;
     nodes::certified(tx.tx(), &node.id, &node.certificate).await?;

@@ -163,6 +163,24 @@ pub async fn note_alive(
     Ok(())
 }
 
+/// Notes which nodes' streams came to this server and which left it.
+///
+/// # Errors
+/// What the store says.
+pub async fn note_streams(
+    store: &Store,
+    now: Timestamp,
+    server: &str,
+    batch: &[(NodeId, bool)],
+) -> Result<(), Error> {
+    let mut tx = store.begin_write().await?;
+    for some in batch.chunks(SEEN_AT_ONCE) {
+        nodes::streams(tx.tx(), now, server, some).await?;
+    }
+    tx.commit(now).await?;
+    Ok(())
+}
+
 /// What stands on record of these nodes, each as [`said_digest`] has it.
 ///
 /// # Errors

@@ -39,6 +39,12 @@ const STEPS: &[(i64, &str, &str, &str)] = &[
         include_str!("../../../migrations/sqlite/0005_identity.sql"),
         include_str!("../../../migrations/postgres/0005_identity.sql"),
     ),
+    (
+        6,
+        "streams",
+        include_str!("../../../migrations/sqlite/0006_streams.sql"),
+        include_str!("../../../migrations/postgres/0006_streams.sql"),
+    ),
 ];
 
 /// Brings the tables to this version's form. Of `SQLite`, the caller holds the [`lock`].

@@ -19,7 +19,7 @@ macro_rules! records {
         concat!(
             "select id, name, edge, public_key_sha256, agent_version, joined_at, last_seen_at, labels, standing, \
              standing_reason, standing_by, standing_at, session_counter, kept_session, kept_up_to, copies, \
-             certificate_until, issuer, authorities from nodes ",
+             certificate_until, issuer, authorities, stream from nodes ",
             $rest
         )
     };
@@ -47,6 +47,7 @@ statements! {
     FORMER_BY_ID = "select name, public_key_sha256 from former_nodes where id = $1";
     FORMER_BY_KEY = "select name, public_key_sha256 from former_nodes where public_key_sha256 = $1";
     COUNT = "select count(*) from nodes";
+    COUNT_ELSEWHERE = "select count(*) from nodes where stream <> '' and stream <> $1 and last_seen_at >= $2";
     ALL_VERSIONS = "select plugin, version, state, reason, tools, node from node_versions order by node";
     SET_AGENT = "update nodes set agent_version = $2 where id = $1 and agent_version <> $2";
     VERSIONS = "select plugin, version, state, reason, tools from node_versions where node = $1 order by plugin, version";
@@ -88,6 +89,24 @@ macro_rules! kept {
 const KEPT_SQLITE: Statement = Statement { name: "KEPT_SQLITE", sql: kept!("json_each($1)") };
 const KEPT_POSTGRES: Statement =
     Statement { name: "KEPT_POSTGRES", sql: kept!("json_array_elements(cast($1 as json)) as rows (value)") };
+
+/// Where streams are, from a JSON array of pairs; one that went is cleared only where no other server has it now.
+macro_rules! streams {
+    ($rows:literal) => {
+        concat!(
+            "update nodes set stream = moved.to_server, last_seen_at = case when last_seen_at is null \
+             or last_seen_at < $3 then $3 else last_seen_at end from \
+             (select value ->> 0 as id, value ->> 1 as to_server from ",
+            $rows,
+            ") as moved where nodes.id = moved.id and (moved.to_server <> '' or nodes.stream = $2)"
+        )
+    };
+}
+const STREAMS_SQLITE: Statement = Statement { name: "STREAMS_SQLITE", sql: streams!("json_each($1)") };
+const STREAMS_POSTGRES: Statement = Statement {
+    name: "STREAMS_POSTGRES",
+    sql: streams!("json_array_elements(cast($1 as json)) as rows (value)"),
+};
 
 /// What nodes said that they run, of those in a JSON array.
 macro_rules! versions_of {
@@ -132,6 +151,8 @@ pub struct NodeRecord {
     pub copies: String,
     /// The certificate that was issued to it last.
     pub certificate: Certified,
+    /// The server that its stream is at, as written; empty: none. See [`crate::fleet`].
+    pub stream: String,
 }
 
 /// Whether a node may work.
@@ -303,11 +324,11 @@ pub(crate) async fn seen(tx: &mut Transaction, batch: &[(NodeId, Timestamp)]) ->
 
 /// The statements that only this engine takes.
 #[cfg(test)]
-pub(crate) const fn own_statements(is_postgres: bool) -> [Statement; 3] {
+pub(crate) const fn own_statements(is_postgres: bool) -> [Statement; 4] {
     if is_postgres {
-        [SEEN_POSTGRES, KEPT_POSTGRES, VERSIONS_OF_POSTGRES]
+        [SEEN_POSTGRES, KEPT_POSTGRES, STREAMS_POSTGRES, VERSIONS_OF_POSTGRES]
     } else {
-        [SEEN_SQLITE, KEPT_SQLITE, VERSIONS_OF_SQLITE]
+        [SEEN_SQLITE, KEPT_SQLITE, STREAMS_SQLITE, VERSIONS_OF_SQLITE]
     }
 }
 
@@ -319,6 +340,26 @@ pub(crate) async fn all(tx: &mut Transaction) -> Result<Vec<NodeRecord>, Error> 
 /// What each last said that it runs.
 pub(crate) async fn all_versions(tx: &mut Transaction) -> Result<HashMap<NodeId, Vec<NodeVersion>>, Error> {
     by_node(&tx.rows(ALL_VERSIONS, args![]).await?)
+}
+
+/// Notes which nodes' streams are at this server, and which are no longer.
+pub(crate) async fn streams(
+    tx: &mut Transaction,
+    now: Timestamp,
+    server: &str,
+    batch: &[(NodeId, bool)],
+) -> Result<(), Error> {
+    let pair = |(node, is_here): &(NodeId, bool)| {
+        serde_json::json!([node.as_str(), if *is_here { server } else { "" }])
+    };
+    let rows: serde_json::Value = batch.iter().map(pair).collect();
+    let statement = if tx.is_postgres() { STREAMS_POSTGRES } else { STREAMS_SQLITE };
+    tx.execute(statement, args![rows.to_string(), server, now]).await.map(|_| ())
+}
+
+/// How many have their streams at other servers than this.
+pub(crate) async fn count_elsewhere(tx: &mut Transaction, own: &str, since: Timestamp) -> Result<u64, Error> {
+    tx.row(COUNT_ELSEWHERE, args![own, since]).await?.map_or(Ok(0), |row| row.count(0))
 }
 
 /// The same of some.
@@ -415,6 +456,7 @@ fn read(row: &Row) -> Result<NodeRecord, Error> {
             issuer: row.text(17)?,
             authorities: row.text(18)?,
         },
+        stream: row.text(19)?,
     })
 }
 

@@ -96,14 +96,20 @@ async fn three_replicas_are_restarted_in_turn_and_one_is_killed_without_one_fail
         serving(&fleet.api(1).unwrap(), &format!("node-{number}"), "greeter@2.0.0").await;
     }
     assert!(calls.end().await > 100, "there was load");
-    // Each node is connected to exactly one of them.
-    eventually("all nodes to be connected somewhere", || async {
-        let mut connected = 0;
+    // Each node is connected to exactly one of them, and all of them know.
+    eventually("all servers to see all nodes connected", || async {
         for server in 0..SERVERS {
-            let status = fleet.api(server)?.get("/status").await?;
-            connected += status["nodes"]["connected"].as_u64().unwrap_or_default();
+            let api = fleet.api(server)?;
+            let status = api.get("/status").await?;
+            anyhow::ensure!(status["nodes"]["connected"] == NODES, "{status}");
+            for number in 1..=NODES {
+                let node = api.get(&format!("/nodes/node-{number}")).await?;
+                anyhow::ensure!(node["connected"] == true, "{node}");
+            }
+            let trust = api.get(&format!("/edges/{}/parts", e2e::fleet::EDGE)).await?["trust"].clone();
+            let seen = trust["connected"].as_u64().zip(trust["elsewhere"].as_u64());
+            anyhow::ensure!(seen.is_some_and(|(here, there)| here + there == NODES as u64), "{trust}");
         }
-        anyhow::ensure!(connected == NODES as u64, "{connected}");
         Ok(())
     })
     .await;

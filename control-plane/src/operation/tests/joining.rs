@@ -8,9 +8,10 @@ use crate::operation::find_bundle::{bundle_for, node_record};
 use crate::operation::issue_join_token::{IssuedJoinToken, issue_join_token, revoke_join_token};
 use crate::operation::join::{JoinInput, join};
 use crate::operation::load_part::{load_part, positions};
-use crate::operation::note_node::{note_alive, note_hello, note_status};
+use crate::operation::note_node::{note_alive, note_hello, note_status, note_streams};
 use crate::operation::testing::{Fleet, TEAM, code, edge, version};
 use crate::operation::unassign::unassign;
+use crate::store::nodes;
 use crate::store::testing::on_both;
 
 fn input(token: &IssuedJoinToken, key: &str, name: &str) -> JoinInput {
@@ -137,5 +138,35 @@ fn positions_name_every_part_and_being_seen_never_goes_back() {
         }
         let record = node_record(&fleet.store, &node).await.unwrap().unwrap();
         assert_eq!(record.last_seen_at, Some(Timestamp::from_millis(2_000)));
+    });
+}
+
+#[test]
+fn where_a_nodes_stream_is_stands_on_record_until_that_server_takes_it_back() {
+    on_both(|bench| async move {
+        let fleet = Fleet::new(bench).await;
+        let node = fleet.node(&edge(), "a").await;
+        let now = fleet.by().now;
+        let at = |server: &'static str, is_here: bool| {
+            let (store, node) = (fleet.store.clone(), node.clone());
+            async move { note_streams(&store, now, server, &[(node, is_here)]).await.unwrap() }
+        };
+        let elsewhere = |own: &'static str, since: i64| {
+            let store = fleet.store.clone();
+            async move {
+                let mut tx = store.read().await.unwrap();
+                nodes::count_elsewhere(&mut tx, own, Timestamp::from_millis(since)).await.unwrap()
+            }
+        };
+        at("one", true).await;
+        assert_eq!((elsewhere("one", 0).await, elsewhere("two", 0).await), (0, 1));
+        // It went over to another server, and the first says late that it left.
+        at("two", true).await;
+        at("one", false).await;
+        assert_eq!(elsewhere("one", 0).await, 1);
+        let later = now.as_millis() + 1;
+        assert_eq!(elsewhere("one", later).await, 0, "a server that was killed takes nothing back");
+        at("two", false).await;
+        assert_eq!(elsewhere("one", 0).await, 0);
     });
 }
