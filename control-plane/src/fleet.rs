@@ -138,7 +138,7 @@ struct Inner {
     /// What only the full compare found.
     missed: AtomicU64,
     /// This server among those of its database: another name at each start.
-    server: String,
+    server: Arc<str>,
     /// Which streams came and went, until that is written.
     moves: elsewhere::Moves,
     /// What tells nodes from their copies, beyond the record.
@@ -178,7 +178,7 @@ impl Fleet {
             noted: Mutex::default(),
             grants_seen: Mutex::default(),
             missed: AtomicU64::new(0),
-            server: uuid::Uuid::new_v4().simple().to_string(),
+            server: uuid::Uuid::new_v4().simple().to_string().into(),
             moves: elsewhere::Moves::default(),
             counters: copies::ByNode::default(),
             seal: tokio::sync::OnceCell::new(),
@@ -311,6 +311,11 @@ impl Fleet {
         Ok(name.as_ref().map(Ending::removed))
     }
 
+    /// The name of this run of this server.
+    pub(crate) fn server(&self) -> &Arc<str> {
+        &self.inner.server
+    }
+
     /// Waits until the database may work for one more node; the wait ends when what is answered is
     /// dropped. Never taken twice by one piece of work.
     pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
@@ -319,9 +324,9 @@ impl Fleet {
     }
 
     /// Of these hashes, those that this node is to be asked for: nobody was asked in the last two
-    /// seconds.
-    pub fn claim(&self, hashes: &[ListingHash], now_ms: u64) -> Vec<ListingHash> {
-        lock(&self.inner.wants).claim(hashes, now_ms)
+    /// seconds, and it not for longer than that.
+    pub fn claim(&self, node: &NodeId, hashes: &[ListingHash], now_ms: u64) -> Vec<ListingHash> {
+        lock(&self.inner.wants).claim(node, hashes, now_ms)
     }
 
     /// These texts arrived: nobody needs to be asked for them.

@@ -33,6 +33,8 @@ struct Inner {
     sequence: u64,
     /// The newest epoch of the control plane's database that was heard of.
     epoch: u64,
+    /// The run of the server that was heard of last.
+    server: Box<str>,
     entries: BTreeMap<Key, Entry>,
     /// One per plugin, until it was sent; found again at each try to install.
     mismatches: BTreeMap<PluginName, Arc<str>>,
@@ -119,6 +121,36 @@ impl Spool {
         true
     }
 
+    /// Another run of a server than before: what one acknowledged that has ended since may be lost with its database,
+    /// so everything waits again.
+    pub(crate) fn of_server(&self, server: &str) {
+        let mut inner = self.lock();
+        if &*inner.server == server {
+            return;
+        }
+        inner.server = server.into();
+        for entry in inner.entries.values_mut() {
+            entry.acknowledged = false;
+        }
+    }
+
+    /// What is known of a version is said once more, as something new.
+    pub(crate) fn say_again(&self, version: &PluginVersion) {
+        let mut inner = self.lock();
+        let mut sequence = inner.sequence;
+        for (_, entry) in inner.entries.iter_mut().filter(|((of, ..), _)| of == version) {
+            sequence += 1;
+            Arc::make_mut(&mut entry.report).sequence = sequence;
+            entry.acknowledged = false;
+        }
+        let is_any = sequence > inner.sequence;
+        inner.sequence = sequence;
+        drop(inner);
+        if is_any {
+            self.changed.send_modify(|number| *number += 1);
+        }
+    }
+
     /// The texts that some report of now has, of those asked for.
     pub(crate) fn texts(&self, hashes: &[ListingHash]) -> Vec<Arc<str>> {
         let inner = self.lock();
@@ -169,6 +201,33 @@ mod tests {
         assert_eq!(waiting(&spool), [("a".to_owned(), 1)]);
         spool.acknowledge(1);
         assert!(!spool.of_epoch(1) && waiting(&spool).is_empty(), "an older one says nothing");
+    }
+
+    #[test]
+    fn what_another_run_of_a_server_acknowledged_waits_again() {
+        let spool = Spool::default();
+        spool.of_server("one");
+        spool.put(report("a", true), Texts::new());
+        spool.acknowledge(1);
+        spool.of_server("one");
+        assert!(waiting(&spool).is_empty());
+        spool.of_server("two");
+        assert_eq!(waiting(&spool), [("a".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn what_is_said_again_of_a_version_is_newer_than_all_before() {
+        let spool = Spool::default();
+        spool.put(report("a", true), Texts::new());
+        spool.put(report("b", true), Texts::new());
+        spool.acknowledge(1);
+        spool.acknowledge(2);
+        spool.say_again(&PluginVersion::parse("other@1.0.0").unwrap());
+        assert!(waiting(&spool).is_empty());
+        spool.say_again(&PluginVersion::parse("team@1.0.0").unwrap());
+        assert_eq!(waiting(&spool), [("a".to_owned(), 3), ("b".to_owned(), 4)]);
+        spool.put(report("a", true), Texts::new());
+        assert_eq!(waiting(&spool).len(), 2, "it says the same");
     }
 
     #[test]

@@ -188,14 +188,34 @@ async fn a_known_node_that_comes_back_as_it_was_is_answered_from_memory() {
 }
 
 #[test]
-fn a_text_is_asked_of_one_node_and_of_the_next_after_two_seconds() {
+fn one_node_at_a_time_is_asked_for_a_text_and_none_again_while_others_wait() {
     let mut wants = Wants::default();
-    let hash = ListingHash::of_canonical("{}");
-    assert_eq!(wants.claim(&[hash], 0), [hash]);
-    assert!(wants.claim(&[hash], 1_999).is_empty());
-    assert_eq!(wants.claim(&[hash], 2_000), [hash]);
+    let hash = ListingHash::of_canonical("text");
+    let [one, two] = ["n-1", "n-2"].map(|id| NodeId::parse(id).unwrap());
+    assert_eq!(wants.claim(&one, &[hash], 0), [hash]);
+    assert!(wants.claim(&two, &[hash], 1_999).is_empty());
+    assert!(wants.claim(&one, &[hash], 2_000).is_empty(), "it was asked, and others may wait");
+    assert_eq!(wants.claim(&two, &[hash], 2_000), [hash]);
+    assert!(wants.claim(&one, &[hash], 5_999).is_empty());
+    assert_eq!(wants.claim(&one, &[hash], 6_000), [hash], "nobody else came");
+    assert!(wants.claim(&one, &[hash], 11_999).is_empty(), "and it waits longer each time");
     wants.arrived(&[hash].into());
-    assert_eq!(wants.claim(&[hash], 2_001), [hash]);
+    assert_eq!(wants.claim(&one, &[hash], 11_999), [hash]);
+}
+
+/// L1: a node that is asked first each time and has the text no longer.
+#[test]
+fn a_node_that_never_answers_does_not_keep_the_others_from_being_asked() {
+    let mut wants = Wants::default();
+    let hash = ListingHash::of_canonical("text");
+    let silent: Vec<NodeId> = (0..5).map(|at| NodeId::parse(&format!("n-{at}")).unwrap()).collect();
+    let other = NodeId::parse("n-9").unwrap();
+    for round in 0..=51 {
+        for node in &silent {
+            wants.claim(node, &[hash], round * 2_000);
+        }
+    }
+    assert_eq!(wants.claim(&other, &[hash], 102_000), [hash], "it comes before those that were asked");
 }
 
 #[test]

@@ -164,6 +164,8 @@ pub(super) struct Identity {
     pub(super) node: NodeId,
     /// The fleet's authorities (certificates, DER), to check heads that the node shows.
     pub(super) authorities: Arc<[Vec<u8>]>,
+    /// This run of this server.
+    pub(super) server: Arc<str>,
 }
 
 #[derive(Debug)]
@@ -383,6 +385,7 @@ impl Session {
 
     fn note_status(&mut self, status: Status) {
         let digest = status.digest();
+        self.reports.forget_all_but(&status);
         if self.status != Some(digest) {
             self.status = Some(digest);
             self.perform(Effect::NoteStatus(status));

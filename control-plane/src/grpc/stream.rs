@@ -125,6 +125,7 @@ impl Stream {
             edge: registration.edge.name.clone(),
             node: registration.record.id.clone(),
             authorities: context.authority.certificates().map(|der| der.to_vec()).collect(),
+            server: Arc::clone(context.fleet.server()),
         };
         let session = Session::new(identity, Set::default(), context.monotonic_ms());
         let mut stream = Self {
@@ -260,7 +261,7 @@ impl Stream {
                 "a node refused what it was sent"
             ),
             Output::Want(hashes) => {
-                let claimed = self.context.fleet.claim(&hashes, now);
+                let claimed = self.context.fleet.claim(&self.registration.record.id, &hashes, now);
                 if !claimed.is_empty() {
                     self.ask(&claimed);
                 }

@@ -5,12 +5,12 @@
 //! Parts go to the supervisor and the reconciler, acknowledgements to the spool. Nothing here awaits;
 //! the link around it sends, receives and writes, and so does the simulation.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use domain::digest::ListingHash;
 use domain::id::{BootId, PluginVersion};
-use domain::plugin_set::Part;
+use domain::plugin_set::{Part, Plan};
 use proto::convert::{Content, Hello, NodeSaid, SessionProof, Status};
 use proto::v1;
 use tokio::sync::watch;
@@ -192,10 +192,11 @@ impl Desk {
                     talk.session.fresh_for(self.set.borrow().policy.fresh_for_ms);
                 }
                 Order::Confirmed => self.confirm(&talk.session.held),
-                Order::Opened { fleet_size, epoch } => {
+                Order::Opened { fleet_size, epoch, server } => {
                     (talk.opened, talk.fleet_size) = (true, fleet_size);
                     self.supervisor.take_back();
                     self.spool.of_epoch(epoch);
+                    self.spool.of_server(&server);
                     self.report(talk);
                     if talk.session.status() != Some(self.status.borrow().digest()) {
                         self.send_status(talk);
@@ -231,6 +232,11 @@ impl Desk {
             Content::Plan(_) | Content::Grants(_) => {}
         }
         self.supervisor.apply(applied);
+        if let Content::Plan(plan) = &content {
+            for version in newly_named(&self.set.borrow().plan, plan) {
+                self.spool.say_again(&version);
+            }
+        }
         self.set.send_modify(|set| {
             let set = Arc::make_mut(set);
             match content {
@@ -281,4 +287,18 @@ impl Desk {
         }
         talk.outbox.push_back((&NodeSaid::Listings(batch)).into());
     }
+}
+
+/// The versions that a plan names and the one before did not: what the node reported of them while they were not its
+/// edge's was passed over, if it has them still.
+fn newly_named(before: &Plan, plan: &Plan) -> BTreeSet<PluginVersion> {
+    let named = |plan: &Plan| -> BTreeSet<PluginVersion> {
+        let planned = plan.plugins.values().flat_map(|planned| {
+            let candidate = planned.candidate.as_ref().map(|(_, candidate)| candidate);
+            planned.installed.iter().chain(candidate).map(|one| one.version.clone())
+        });
+        planned.collect()
+    };
+    let before = named(before);
+    named(plan).into_iter().filter(|version| !before.contains(version)).collect()
 }

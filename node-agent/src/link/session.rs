@@ -63,6 +63,8 @@ pub(crate) enum Order {
         fleet_size: u32,
         /// The epoch of the server's database.
         epoch: u64,
+        /// The run of the server; empty of earlier releases.
+        server: String,
     },
     /// The server said its time, and how long that counts as fresh.
     Heard {
@@ -282,7 +284,11 @@ impl Session {
             self.heartbeat_ms = u64::from(welcome.heartbeat_ms);
         }
         self.beat_due_ms = now_ms + self.beat_ms();
-        let mut orders = vec![Order::Opened { fleet_size: welcome.fleet_size, epoch: welcome.epoch }];
+        let mut orders = vec![Order::Opened {
+            fleet_size: welcome.fleet_size,
+            epoch: welcome.epoch,
+            server: welcome.server.clone(),
+        }];
         orders.extend(heard(welcome.clock_ms, welcome.fresh_ms));
         if !welcome.counter.is_empty() {
             orders.push(Order::KeepCounter(welcome.counter.clone()));

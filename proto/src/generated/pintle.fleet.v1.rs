@@ -183,6 +183,10 @@ pub struct Welcome {
     /// Bytes 1 to 8 are the counter, big-endian.
     #[prost(bytes = "vec", tag = "8")]
     pub counter: ::prost::alloc::vec::Vec<u8>,
+    /// The run of the server. What another acknowledged is said again: between the two the database may have
+    /// been put back.
+    #[prost(string, tag = "9")]
+    pub server: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SignedHead {

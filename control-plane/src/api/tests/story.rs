@@ -223,7 +223,7 @@ fn parts_and_nodes_say_who_holds_what() {
             .unwrap()
             .insert(two.clone(), Position { generation: head.generation - 1, ..head });
         let parts = port.get(&viewer, "/api/v1/edges/eu-1/parts").await;
-        let expected = json!({ "epoch": 1, "generation": head.generation, "acknowledged": 1, "connected": 2, "nodes": 3, "waiting": ["node-2"] });
+        let expected = json!({ "epoch": 1, "generation": head.generation, "acknowledged": 1, "connected": 2, "elsewhere": 0, "nodes": 3, "waiting": ["node-2"] });
         assert_eq!(parts["trust"], expected);
         let node = port.get(&viewer, "/api/v1/nodes/node-2").await;
         assert_eq!((&node["connected"], &node["id"]), (&json!(true), &json!(two.as_str())));

@@ -126,6 +126,7 @@ impl Session {
             fresh_ms: fresh_ms(),
             fleet_size,
             clock_ms: self.wall.as_millis(),
+            server: self.identity.server.to_string(),
             counter: self.counter.as_ref().map(|counter| counter.sealed.clone()).unwrap_or_default(),
         }));
     }

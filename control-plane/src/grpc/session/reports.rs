@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use domain::digest::ListingHash;
 use domain::id::{PluginVersion, ToolId};
-use proto::convert::Report;
+use proto::convert::{Report, Status};
 use proto::v1;
 use proto::v1::server_message::Message;
 
@@ -53,6 +53,14 @@ pub(super) struct Reports {
 impl Reports {
     pub(super) fn next_retry(&self) -> Option<u64> {
         self.under_way.values().filter_map(|under_way| under_way.retry).min()
+    }
+
+    /// What a node reported of a version that it has no longer says nothing, and its texts are gone there.
+    pub(super) fn forget_all_but(&mut self, status: &Status) {
+        self.under_way.retain(|(version, ..), under_way| {
+            // What is being recorded is acknowledged when it is.
+            under_way.retry.is_none() || status.versions.iter().any(|has| has.version == *version)
+        });
     }
 
     fn is_full(&self, more: usize) -> bool {

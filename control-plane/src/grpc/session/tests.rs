@@ -55,6 +55,7 @@ fn identity(authority: &Authority) -> Identity {
         edge: EdgeName::parse("eu-1").unwrap(),
         node: NodeId::parse("n-1").unwrap(),
         authorities: [authority.certificate().to_vec()].into(),
+        server: "server-1".into(),
     }
 }
 
