@@ -65,8 +65,8 @@ pub(crate) struct Observer {
     /// By node and part: the highest that it ever said to hold.
     highest: BTreeMap<(usize, i32), Position>,
     runs: BTreeMap<u64, Run>,
-    /// By node and plugin: until when a plugin that the plan took away may still be called.
-    leaving: BTreeMap<(usize, String), u64>,
+    /// By node and plugin: until when a plugin that the plan took away may still be called, and in which versions.
+    leaving: BTreeMap<(usize, String), (u64, Vec<May>)>,
     /// Reports that nodes sent: (node, boot, sequence) -> (plugin@version, tool).
     reports: BTreeMap<(usize, u32, u64), (String, String)>,
     /// Of these, the newest of each tool that was acknowledged.
@@ -92,6 +92,7 @@ impl Observer {
     /// A node's agent began.
     pub(crate) fn booted(&mut self, node: usize) {
         self.boots.insert(node, Boot::default());
+        self.leaving.retain(|(of, _), _| *of != node);
     }
 
     /// A tool server began.
@@ -219,7 +220,7 @@ impl Observer {
             return Err(format!("S1: {what} was called before the node held the set of this boot"));
         }
         let may = boot.may.get(plugin).into_iter().flatten().find(|may| may.version == version);
-        let leaves = self.leaving.get(&(node, plugin.to_owned())).is_some_and(|until| now <= *until);
+        let leaves = self.leaving.get(&(node, plugin.to_owned())).is_some_and(|(until, _)| now <= *until);
         match may {
             None if leaves => {}
             None => return Err(format!("S1: {what} was called, which is neither assigned nor outgoing")),
@@ -270,11 +271,16 @@ impl Observer {
         let gone: Vec<String> =
             boot.may.keys().filter(|plugin| !assigned.contains_key(*plugin)).cloned().collect();
         for plugin in gone {
-            boot.may.remove(&plugin);
-            self.leaving.insert((node, plugin), now + TURN_MS);
+            let may = boot.may.remove(&plugin).unwrap_or_default();
+            self.leaving.insert((node, plugin), (now + TURN_MS, may));
         }
         for (plugin, version) in assigned {
+            // Between a plan and its grants, which come one after the other, the node was not woken: what it called
+            // before is outgoing.
+            let left = self.leaving.remove(&(node, plugin.clone()));
+            let left = left.filter(|(until, _)| now <= *until).map(|(_, may)| may).unwrap_or_default();
             let may = boot.may.entry(plugin).or_default();
+            may.extend(left);
             may.retain(|one| one.version != version.version);
             may.push(version);
         }
