@@ -37,10 +37,11 @@ use watch::Watch;
 /// acknowledgement heals within it.
 pub(super) const HEARTBEAT_MS: u32 = 15_000;
 
-/// What a node says that cannot write, and when it is sent the part again: a disk that has room again is
-/// noticed within 30 s (30-nodes, L1).
-const DISK: &str = "disk";
-const DISK_AGAIN_MS: u64 = 10_000;
+/// What a node says that cannot write, or that lacks bodies which it asked for and was not given: neither is the
+/// fault of what was sent, and both pass. When it is sent the part again: a disk that has room again is noticed within
+/// 30 s (30-nodes, L1), and so are texts that arrived.
+const PASSING: [&str; 2] = ["disk", "bodies"];
+const AGAIN_MS: u64 = 10_000;
 
 /// The protocol that this server speaks.
 const PROTOCOL: u32 = 1;
@@ -368,14 +369,14 @@ impl Session {
     }
 
     /// What is refused is not sent again until it changes: a newer one that waits for it is sent at once.
-    /// But a disk that is full is not what was sent: that is tried again.
+    /// But a disk that is full, or a body that is not here yet, is not what was sent: that is tried again.
     fn refused(&mut self, now: u64, refused: Refused) {
         let slot = self.slots.entry(refused.part).or_default();
         let is_whole =
             refused.resource.is_none() && slot.outstanding.is_some_and(|(at, ..)| at == refused.position);
         if is_whole {
             slot.outstanding = None;
-            slot.again = (&*refused.code == DISK).then_some(now + DISK_AGAIN_MS);
+            slot.again = PASSING.contains(&&*refused.code).then_some(now + AGAIN_MS);
         }
         self.out.push_back(Output::Refused(refused));
         if is_whole {

@@ -411,6 +411,19 @@ fn what_a_full_disk_refused_is_sent_again_whole_after_ten_seconds() {
     assert!(stream.session.again().is_none());
 }
 
+/// L1: the text of an approval may reach the database after the approval did.
+#[test]
+fn a_part_whose_bodies_were_not_here_is_sent_again_after_ten_seconds() {
+    let mut stream = Stream::current();
+    let newer = set(&stream.signer, 6);
+    assert_eq!(stream.take(Input::Set(newer)).len(), 1);
+    assert_eq!(stream.take(refused(at(6), "bodies")), ["refused plan"]);
+    assert!(stream.after(9_999, Input::Tick).is_empty());
+    assert_eq!(stream.after(1, Input::Tick), ["plan 1.6 +1"]);
+    assert_eq!(stream.take(refused(at(6), "digest")), ["refused plan"]);
+    assert!(stream.session.again().is_none(), "what is wrong with itself is not");
+}
+
 /// A half-open link costs at most 8 s.
 #[test]
 fn a_push_that_stays_unacknowledged_is_asked_after_and_then_ends_the_stream() {
