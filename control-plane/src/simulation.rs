@@ -344,7 +344,7 @@ impl Database {
     pub fn versions_of(&self, node: &NodeId) -> Result<Vec<PluginVersion>, Error> {
         let read = async {
             let mut tx = self.store.read().await?;
-            Ok(nodes::versions(&mut tx, node).await?.into_iter().map(|one| one.version).collect())
+            Ok(nodes::versions::of(&mut tx, node).await?.into_iter().map(|one| one.version).collect())
         };
         self.runtime.block_on(read).map_err(|error: crate::store::Error| failed("read versions")(error))
     }

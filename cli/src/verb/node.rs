@@ -6,8 +6,7 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::exit::Exit;
 
-mod ban;
-mod evict;
+mod expel;
 mod join;
 mod keep;
 mod list;
@@ -31,9 +30,11 @@ pub(crate) enum Command {
     /// One node: how it stands, what it has and is granted, what its tools are confined to, what is wrong with it
     Show(show::Args),
     /// Takes a node out of the fleet: it stops at once and must join again
-    Evict(evict::Args),
+    #[command(after_help = "Example:\n  pintle node evict node-3 --reason 'the disk is replaced'")]
+    Evict(expel::Args),
     /// Takes a node out of the fleet for ever
-    Ban(ban::Args),
+    #[command(after_help = "Example:\n  pintle node ban node-3 --reason 'the laptop was stolen'")]
+    Ban(expel::Args),
     /// Of a node that has copies, picks the one that goes on
     Keep(keep::Args),
     /// Takes an evicted node off the list
@@ -53,8 +54,8 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Exit> {
         Command::Run(args) => run::run(&args, context).await,
         Command::List(args) => list::run(&args, context).await,
         Command::Show(args) => show::run(&args, context).await,
-        Command::Evict(args) => evict::run(&args, context).await,
-        Command::Ban(args) => ban::run(&args, context).await,
+        Command::Evict(args) => expel::run(expel::Way::Evict, &args, context).await,
+        Command::Ban(args) => expel::run(expel::Way::Ban, &args, context).await,
         Command::Keep(args) => keep::run(&args, context).await,
         Command::Rm(args) => rm::run(&args, context).await,
         Command::Logs(args) => logs::run(&args, context).await,

@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::{AppState, FleetView, Presence};
 use crate::operation::find_node::find_node;
 use crate::operation::quarantine::{SeenSession, sessions};
-use crate::store::nodes::NodeVersion;
+use crate::store::nodes::versions::NodeVersion;
 use crate::store::{NodeRecord, Transaction, candidates, nodes};
 
 /// Above this a node's clock is named as a problem.
@@ -52,7 +52,7 @@ pub(super) async fn show(State(state): State<AppState>, Path(wanted): Path<Strin
 
 async fn describe(tx: &mut Transaction, fleet: &dyn FleetView, node: &NodeRecord) -> Result<Value, Problem> {
     let presence = fleet.presence(&node.id);
-    let versions = nodes::versions(tx, &node.id).await?;
+    let versions = nodes::versions::of(tx, &node.id).await?;
     let mut held = Map::new();
     for part in Part::ALL {
         if let Some(position) = fleet.acknowledged(&node.id, part) {

@@ -49,7 +49,7 @@ pub(super) fn no_plugin(name: &str) -> Problem {
 
 async fn describe(tx: &mut Transaction, name: &PluginName) -> Result<Option<Value>, Error> {
     let Some(facts) = Facts::load(tx, name).await? else { return Ok(None) };
-    let nodes = nodes::versions_of_plugin(tx, name.as_str()).await?;
+    let nodes = nodes::versions::of_plugin(tx, name.as_str()).await?;
     let nodes: Vec<Value> = nodes
         .iter()
         .map(|(version, node, edge)| with(node_version(version), json!({ "node": node, "edge": edge })))

@@ -65,11 +65,11 @@ async fn expel(
 /// Drops what a node said that it runs and what its tools showed. Changes that only it saw are over; the
 /// edge's trust is raised if it named a version for this node alone.
 pub(super) async fn forget_what_it_had(tx: &mut WriteTx, by: &By, node: &NodeRecord) -> Result<(), Error> {
-    let had = nodes::versions(tx.tx(), &node.id).await?.into_iter().map(|entry| entry.version);
+    let had = nodes::versions::of(tx.tx(), &node.id).await?.into_iter().map(|entry| entry.version);
     let had: BTreeSet<PluginVersion> = had.collect();
     let showed = sightings::versions_of(tx.tx(), &node.id).await?;
     for version in &had {
-        nodes::drop_version(tx.tx(), &node.id, version).await?;
+        nodes::versions::drop(tx.tx(), &node.id, version).await?;
     }
     for version in showed {
         for tool in sightings::drop_version(tx.tx(), &node.id, &version).await? {

@@ -35,7 +35,7 @@ pub async fn load_nodes(store: &Store) -> Result<Vec<LoadedNode>, Error> {
             positions.insert(node, position);
         }
     }
-    let mut versions = nodes::all_versions(&mut tx).await?;
+    let mut versions = nodes::versions::all(&mut tx).await?;
     let mut grants = candidates::all(&mut tx).await?;
     let mut loaded = Vec::new();
     for record in nodes::all(&mut tx).await? {

@@ -82,7 +82,7 @@ pub(crate) async fn load_trust(tx: &mut Transaction, edge: &EdgeName) -> Result<
     let mut versions: BTreeSet<PluginVersion> =
         assignments::of_edge(tx, edge).await?.into_iter().map(|assignment| assignment.version).collect();
     versions.extend(candidates::of_edge(tx, edge).await?.into_iter().map(|candidate| candidate.version));
-    versions.extend(nodes::versions_on_edge(tx, edge).await?);
+    versions.extend(nodes::versions::of_edge(tx, edge).await?);
     let mut trust = Trust::default();
     for version in versions {
         let entry = load_version(tx, edge, &version).await?;

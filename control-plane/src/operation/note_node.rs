@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::reconcile_changes::reconcile_changes;
 use super::{By, Error};
-use crate::store::nodes::NodeVersion;
+use crate::store::nodes::versions::NodeVersion;
 use crate::store::{NodeRecord, Store, Transaction, WriteTx, assignments, nodes, sightings};
 
 /// Most characters of an agent's version that are kept: SemVer with a commit.
@@ -118,7 +118,7 @@ async fn note_said(
     let mut tx = store.read().await?;
     let Some(record) = speaker.counts(&mut tx).await? else { return Ok(None) };
     let is_same_agent = agent_version.is_none_or(|version| version == record.agent_version);
-    let before = as_map(nodes::versions(&mut tx, speaker.node).await?);
+    let before = as_map(nodes::versions::of(&mut tx, speaker.node).await?);
     if before != said {
         // It can have nothing else, and reads and reports nothing of what is not its edge's.
         let ever = assignments::ever_on(&mut tx, &record.edge).await?;
@@ -189,7 +189,7 @@ pub async fn noted(store: &Store, which: &[NodeId]) -> Result<BTreeMap<NodeId, D
     let mut tx = store.read().await?;
     let mut noted = BTreeMap::new();
     for some in which.chunks(SEEN_AT_ONCE) {
-        let mut on_record = nodes::versions_of(&mut tx, some).await?;
+        let mut on_record = nodes::versions::of_nodes(&mut tx, some).await?;
         for node in some {
             let versions = as_map(on_record.remove(node).unwrap_or_default());
             noted.insert(node.clone(), digest_of(versions.values()));
@@ -246,15 +246,15 @@ async fn note(
     said: &BTreeMap<PluginVersion, NodeVersion>,
 ) -> Result<(), Error> {
     let by = By::node(now, &node.name);
-    let before = as_map(nodes::versions(tx.tx(), &node.id).await?);
+    let before = as_map(nodes::versions::of(tx.tx(), &node.id).await?);
     for (version, entry) in said {
         if before.get(version) != Some(entry) {
-            nodes::put_version(tx.tx(), &node.id, entry).await?;
+            nodes::versions::put(tx.tx(), &node.id, entry).await?;
         }
     }
     let is_gone = |version: &&PluginVersion| !said.contains_key(*version);
     for version in before.keys().filter(is_gone) {
-        nodes::drop_version(tx.tx(), &node.id, version).await?;
+        nodes::versions::drop(tx.tx(), &node.id, version).await?;
         for tool in sightings::drop_version(tx.tx(), &node.id, version).await? {
             reconcile_changes(tx, &by, version, &tool).await?;
         }

@@ -7,7 +7,7 @@ use domain::id::{NodeName, PluginName, PluginVersion, ToolId};
 use domain::time::Timestamp;
 
 use super::plugins::read_version;
-use super::sql::{Row, Statement, Transaction, args, statements};
+use super::sql::{Row, Transaction, args, json_statements, statements};
 use super::{Error, listings};
 
 statements! {
@@ -23,38 +23,16 @@ statements! {
     COUNT_OPEN = "select count(*) from (select distinct plugin, version, tool, function from changes where state = 'open') open";
 }
 
-/// Many at once, from a JSON array of arrays; the engines read JSON each in its way.
-macro_rules! open_all {
-    ($rows:literal) => {
-        concat!(
-            "insert into changes (plugin, version, tool, function, scope, connection, seen, state, first_seen_at, ",
-            "first_seen_on) select $1, $2, $3, value ->> 0, '', '', value ->> 1, 'open', $4, value ->> 2 from ", $rows,
-            " where true on conflict (plugin, version, tool, function, scope, connection, seen) do update ",
-            "set state = 'open', first_seen_at = excluded.first_seen_at, first_seen_on = excluded.first_seen_on"
-        )
-    };
+json_statements! {
+    /// Many at once: function, what is seen, node.
+    OPEN_ALL = "insert into changes (plugin, version, tool, function, scope, connection, seen, state, first_seen_at, \
+                first_seen_on) select $1, $2, $3, value ->> 0, '', '', value ->> 1, 'open', $4, value ->> 2 from " rows("$5")
+               " where true on conflict (plugin, version, tool, function, scope, connection, seen) do update \
+                set state = 'open', first_seen_at = excluded.first_seen_at, first_seen_on = excluded.first_seen_on";
+    /// Many at once: function, what is seen.
+    SET_STATES = "update changes set state = $4 where plugin = $1 and version = $2 and tool = $3 and scope = '' \
+                  and connection = '' and (function, seen) in (select value ->> 0, value ->> 1 from " rows("$5") ")";
 }
-macro_rules! set_states {
-    ($rows:literal) => {
-        concat!(
-            "update changes set state = $4 where plugin = $1 and version = $2 and tool = $3 and scope = '' ",
-            "and connection = '' and (function, seen) in (select value ->> 0, value ->> 1 from ",
-            $rows,
-            ")"
-        )
-    };
-}
-const OPEN_ALL_SQLITE: Statement = Statement { name: "OPEN_ALL_SQLITE", sql: open_all!("json_each($5)") };
-const OPEN_ALL_POSTGRES: Statement = Statement {
-    name: "OPEN_ALL_POSTGRES",
-    sql: open_all!("json_array_elements(cast($5 as json)) as rows (value)"),
-};
-const SET_STATES_SQLITE: Statement =
-    Statement { name: "SET_STATES_SQLITE", sql: set_states!("json_each($5)") };
-const SET_STATES_POSTGRES: Statement = Statement {
-    name: "SET_STATES_POSTGRES",
-    sql: set_states!("json_array_elements(cast($5 as json)) as rows (value)"),
-};
 
 /// Where a variant stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +97,7 @@ pub(crate) async fn open_all(
         .map(|((function, seen), node)| serde_json::json!([&**function, seen_text(*seen), node.as_str()]))
         .collect();
     let args = args![&version.plugin, &version.version, tool, now, rows.to_string()];
-    tx.execute(open_statement(tx.is_postgres()), args).await.map(|_| ())
+    tx.execute(OPEN_ALL.of(tx), args).await.map(|_| ())
 }
 
 /// Moves variants of a tool to another state; those that are not there are passed over.
@@ -135,7 +113,7 @@ pub(crate) async fn set_states(
     let rows: serde_json::Value =
         variants.iter().map(|(function, seen)| serde_json::json!([&**function, seen_text(*seen)])).collect();
     let args = args![&version.plugin, &version.version, tool, state.as_str(), rows.to_string()];
-    tx.execute(set_statement(tx.is_postgres()), args).await.map(|_| ())
+    tx.execute(SET_STATES.of(tx), args).await.map(|_| ())
 }
 
 /// All variants of a tool, whatever their state.
@@ -155,22 +133,6 @@ pub(crate) async fn of_plugin(tx: &mut Transaction, plugin: &PluginName) -> Resu
 /// How many functions wait for a person.
 pub(crate) async fn count_open(tx: &mut Transaction) -> Result<u64, Error> {
     tx.row(COUNT_OPEN, args![]).await?.map_or(Ok(0), |row| row.count(0))
-}
-
-/// The engine's statement.
-const fn open_statement(is_postgres: bool) -> Statement {
-    if is_postgres { OPEN_ALL_POSTGRES } else { OPEN_ALL_SQLITE }
-}
-
-/// The engine's statement.
-const fn set_statement(is_postgres: bool) -> Statement {
-    if is_postgres { SET_STATES_POSTGRES } else { SET_STATES_SQLITE }
-}
-
-/// The statements that only this engine takes.
-#[cfg(test)]
-pub(crate) const fn own_statements(is_postgres: bool) -> [Statement; 2] {
-    [open_statement(is_postgres), set_statement(is_postgres)]
 }
 
 fn seen_text(seen: Option<ListingHash>) -> String {

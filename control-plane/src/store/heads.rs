@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::plugin_set::{Part, Position, Scope};
 
-use super::sql::{Row, Statement, Transaction, args, statements};
+use super::sql::{Row, Transaction, args, json_statements, statements};
 use super::{Error, meta};
 
 statements! {
@@ -17,17 +17,11 @@ statements! {
     ALL = "select scope, part, epoch, generation from heads order by scope, part";
 }
 
-/// Those of a JSON array of scopes, in one look: the fan-out asks for all edges each second.
-const OF_SCOPES_SQLITE: Statement = Statement {
-    name: "OF_SCOPES_SQLITE",
-    sql: "select scope, part, epoch, generation from heads where scope in (select value from json_each($1)) \
-          order by scope, part",
-};
-const OF_SCOPES_POSTGRES: Statement = Statement {
-    name: "OF_SCOPES_POSTGRES",
-    sql: "select scope, part, epoch, generation from heads where scope in \
-          (select value from json_array_elements_text(cast($1 as json)) as wanted (value)) order by scope, part",
-};
+json_statements! {
+    /// Those of these scopes, in one look: the fan-out asks for all edges each second.
+    OF_SCOPES = "select scope, part, epoch, generation from heads where scope in (select value ->> 0 from " rows("$1")
+                ") order by scope, part";
+}
 
 /// Raises each by one, from nothing to generation 1.
 pub(crate) async fn raise(tx: &mut Transaction, heads: &BTreeSet<(Scope, Part)>) -> Result<(), Error> {
@@ -72,16 +66,12 @@ pub(crate) async fn list(
     let rows = match scopes {
         None => tx.rows(ALL, args![]).await?,
         Some(scopes) => {
-            let scopes: serde_json::Value = scopes.iter().map(ToString::to_string).collect();
-            tx.rows(of_scopes(tx.is_postgres()), args![scopes.to_string()]).await?
+            let scopes: serde_json::Value =
+                scopes.iter().map(|scope| serde_json::json!([scope.to_string()])).collect();
+            tx.rows(OF_SCOPES.of(tx), args![scopes.to_string()]).await?
         }
     };
     rows.iter().map(read).collect()
-}
-
-/// The engine's statement.
-pub(crate) const fn of_scopes(is_postgres: bool) -> Statement {
-    if is_postgres { OF_SCOPES_POSTGRES } else { OF_SCOPES_SQLITE }
 }
 
 fn read(row: &Row) -> Result<(Scope, Part, Position), Error> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::digest::{Digest, ListingHash};
 
 use super::Error;
-use super::sql::{Row, Statement, Transaction, args, statements};
+use super::sql::{Row, Transaction, args, json_statements, statements};
 
 statements! {
     PUT_TEXT = "insert into listings (hash, canonical) values ($1, $2) on conflict (hash) do nothing";
@@ -22,29 +22,14 @@ statements! {
     FUNCTIONS = "select function, hash, left_out, reason, not_shown from list_functions where list = $1 order by function";
 }
 
-/// All functions of a list at once, from a JSON array of arrays; the engines read JSON each in its way.
-const PUT_FUNCTIONS_SQLITE: Statement = Statement {
-    name: "PUT_FUNCTIONS_SQLITE",
-    sql: "insert into list_functions (list, function, hash, left_out, reason, not_shown) \
-          select $1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 from json_each($2)",
-};
-const PUT_FUNCTIONS_POSTGRES: Statement = Statement {
-    name: "PUT_FUNCTIONS_POSTGRES",
-    sql: "insert into list_functions (list, function, hash, left_out, reason, not_shown) \
-          select $1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 \
-          from json_array_elements(cast($2 as json)) as rows (value)",
-};
-
-/// Those of a JSON array of hashes whose text is not here.
-const MISSING_SQLITE: Statement = Statement {
-    name: "MISSING_SQLITE",
-    sql: "select value from json_each($1) where not exists (select 1 from listings where hash = value)",
-};
-const MISSING_POSTGRES: Statement = Statement {
-    name: "MISSING_POSTGRES",
-    sql: "select value from json_array_elements_text(cast($1 as json)) as wanted (value) \
-          where not exists (select 1 from listings where hash = value)",
-};
+json_statements! {
+    /// All functions of a list at once.
+    PUT_FUNCTIONS = "insert into list_functions (list, function, hash, left_out, reason, not_shown) \
+                     select $1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 from " rows("$2") "";
+    /// Those hashes whose text is not here.
+    MISSING = "select hash from (select value ->> 0 as hash from " rows("$1")
+              ") as wanted where not exists (select 1 from listings where listings.hash = wanted.hash)";
+}
 
 /// One function of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,8 +61,8 @@ pub(crate) async fn missing(
     tx: &mut Transaction,
     wanted: &BTreeSet<ListingHash>,
 ) -> Result<Vec<ListingHash>, Error> {
-    let wanted: serde_json::Value = wanted.iter().map(ToString::to_string).collect();
-    let rows = tx.rows(missing_statement(tx.is_postgres()), args![wanted.to_string()]).await?;
+    let wanted: serde_json::Value = wanted.iter().map(|hash| serde_json::json!([hash.to_string()])).collect();
+    let rows = tx.rows(MISSING.of(tx), args![wanted.to_string()]).await?;
     let mut missing: Vec<ListingHash> = rows.iter().map(|row| row.hash(0)).collect::<Result<_, _>>()?;
     missing.sort_unstable();
     Ok(missing)
@@ -94,25 +79,9 @@ pub(crate) async fn put_list(tx: &mut Transaction, functions: &[ListFunction]) -
                 serde_json::json!([&*one.function, hash, one.left_out, one.reason, one.not_shown])
             })
             .collect();
-        tx.execute(put_functions(tx.is_postgres()), args![&digest, rows.to_string()]).await?;
+        tx.execute(PUT_FUNCTIONS.of(tx), args![&digest, rows.to_string()]).await?;
     }
     Ok(digest)
-}
-
-/// The engine's statement.
-const fn put_functions(is_postgres: bool) -> Statement {
-    if is_postgres { PUT_FUNCTIONS_POSTGRES } else { PUT_FUNCTIONS_SQLITE }
-}
-
-/// The engine's statement.
-const fn missing_statement(is_postgres: bool) -> Statement {
-    if is_postgres { MISSING_POSTGRES } else { MISSING_SQLITE }
-}
-
-/// The statements that only this engine takes.
-#[cfg(test)]
-pub(crate) const fn own_statements(is_postgres: bool) -> [Statement; 2] {
-    [put_functions(is_postgres), missing_statement(is_postgres)]
 }
 
 /// What a list showed, by name.

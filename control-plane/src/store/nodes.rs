@@ -1,17 +1,16 @@
-//! Nodes, and what each last said that it runs.
+//! Nodes: who they are and how they stand.
 
-use std::collections::HashMap;
+pub(crate) mod versions;
 
 use domain::clone::{Known, Pick};
 use domain::digest::Digest;
-use domain::id::{EdgeName, NodeId, NodeName, PluginVersion};
+use domain::id::{EdgeName, NodeId, NodeName};
 use domain::label::Labels;
 use domain::standing::Standing;
 use domain::time::Timestamp;
 
 use super::Error;
-use super::plugins::read_version;
-use super::sql::{Row, Statement, Transaction, args, statements};
+use super::sql::{Row, Transaction, args, json_statements, statements};
 
 /// The columns of a [`NodeRecord`], in its order, of the nodes that `$rest` names.
 macro_rules! records {
@@ -39,7 +38,6 @@ statements! {
     CERTIFIED = "update nodes set certificate_until = $2, issuer = $3, authorities = $4 where id = $1";
     DISTRUSTING = "select name from nodes where standing = 'active' and authorities not like $1 order by name";
     OF_OTHER_ISSUERS = "select name from nodes where standing = 'active' and issuer <> $1 order by name";
-    DELETE_VERSIONS = "delete from node_versions where node = $1";
     DELETE_GRANTS = "delete from grants where node = $1";
     DELETE = "delete from nodes where id = $1";
     INSERT_FORMER = "insert into former_nodes (id, name, edge, public_key_sha256, removed_at, removed_by) \
@@ -48,81 +46,21 @@ statements! {
     FORMER_BY_KEY = "select name, public_key_sha256 from former_nodes where public_key_sha256 = $1";
     COUNT = "select count(*) from nodes";
     COUNT_ELSEWHERE = "select count(*) from nodes where stream <> '' and stream <> $1 and last_seen_at >= $2";
-    ALL_VERSIONS = "select plugin, version, state, reason, tools, node from node_versions order by node";
     SET_AGENT = "update nodes set agent_version = $2 where id = $1 and agent_version <> $2";
-    VERSIONS = "select plugin, version, state, reason, tools from node_versions where node = $1 order by plugin, version";
-    OF_PLUGIN = "select node_versions.plugin, version, state, reason, tools, nodes.name, nodes.edge from node_versions \
-                 join nodes on nodes.id = node_versions.node where plugin = $1 order by version, nodes.name";
-    OF_EDGE = "select distinct plugin, version from node_versions \
-               where node in (select id from nodes where edge = $1) order by plugin, version";
-    PUT_VERSION = "insert into node_versions (node, plugin, version, state, reason, tools) values ($1, $2, $3, $4, $5, $6) \
-                   on conflict (node, plugin, version) do update \
-                   set state = excluded.state, reason = excluded.reason, tools = excluded.tools";
-    DROP_VERSION = "delete from node_versions where node = $1 and plugin = $2 and version = $3";
 }
 
-/// When nodes were heard of, from a JSON array of pairs; the engines read JSON each in its way.
-macro_rules! seen {
-    ($rows:literal) => {
-        concat!(
-            "update nodes set last_seen_at = seen.at from (select value ->> 0 as id, cast(value ->> 1 as bigint) as at ",
-            "from ", $rows, ") as seen where nodes.id = seen.id and (last_seen_at is null or last_seen_at < seen.at)"
-        )
-    };
+json_statements! {
+    /// When nodes were heard of: identity and time.
+    SEEN = "update nodes set last_seen_at = seen.at from (select value ->> 0 as id, cast(value ->> 1 as bigint) as at from " rows("$1") ") as seen where nodes.id = seen.id and (last_seen_at is null or last_seen_at < seen.at)";
+    /// Session counters: identity and counter.
+    KEPT = "update nodes set session_counter = kept.counter from \
+            (select value ->> 0 as id, cast(value ->> 1 as bigint) as counter from " rows("$1") ") as kept where nodes.id = kept.id and session_counter < kept.counter and standing = 'active' \
+            and (kept_up_to is null or kept_up_to < kept.counter)";
+    /// Where streams are: identity and server. One that went is cleared only where no other server has it now.
+    STREAMS = "update nodes set stream = moved.to_server, last_seen_at = case when last_seen_at is null \
+               or last_seen_at < $3 then $3 else last_seen_at end from \
+               (select value ->> 0 as id, value ->> 1 as to_server from " rows("$1") ") as moved where nodes.id = moved.id and (moved.to_server <> '' or nodes.stream = $2)";
 }
-const SEEN_SQLITE: Statement = Statement { name: "SEEN_SQLITE", sql: seen!("json_each($1)") };
-const SEEN_POSTGRES: Statement =
-    Statement { name: "SEEN_POSTGRES", sql: seen!("json_array_elements(cast($1 as json)) as rows (value)") };
-
-/// Session counters, from a JSON array of pairs.
-macro_rules! kept {
-    ($rows:literal) => {
-        concat!(
-            "update nodes set session_counter = kept.counter from \
-             (select value ->> 0 as id, cast(value ->> 1 as bigint) as counter from ",
-            $rows,
-            ") as kept where nodes.id = kept.id and session_counter < kept.counter and standing = 'active' \
-             and (kept_up_to is null or kept_up_to < kept.counter)"
-        )
-    };
-}
-const KEPT_SQLITE: Statement = Statement { name: "KEPT_SQLITE", sql: kept!("json_each($1)") };
-const KEPT_POSTGRES: Statement =
-    Statement { name: "KEPT_POSTGRES", sql: kept!("json_array_elements(cast($1 as json)) as rows (value)") };
-
-/// Where streams are, from a JSON array of pairs; one that went is cleared only where no other server has it now.
-macro_rules! streams {
-    ($rows:literal) => {
-        concat!(
-            "update nodes set stream = moved.to_server, last_seen_at = case when last_seen_at is null \
-             or last_seen_at < $3 then $3 else last_seen_at end from \
-             (select value ->> 0 as id, value ->> 1 as to_server from ",
-            $rows,
-            ") as moved where nodes.id = moved.id and (moved.to_server <> '' or nodes.stream = $2)"
-        )
-    };
-}
-const STREAMS_SQLITE: Statement = Statement { name: "STREAMS_SQLITE", sql: streams!("json_each($1)") };
-const STREAMS_POSTGRES: Statement = Statement {
-    name: "STREAMS_POSTGRES",
-    sql: streams!("json_array_elements(cast($1 as json)) as rows (value)"),
-};
-
-/// What nodes said that they run, of those in a JSON array.
-macro_rules! versions_of {
-    ($rows:literal) => {
-        concat!(
-            "select plugin, version, state, reason, tools, node from node_versions where node in (select value from ",
-            $rows, ")"
-        )
-    };
-}
-const VERSIONS_OF_SQLITE: Statement =
-    Statement { name: "VERSIONS_OF_SQLITE", sql: versions_of!("json_each($1)") };
-const VERSIONS_OF_POSTGRES: Statement = Statement {
-    name: "VERSIONS_OF_POSTGRES",
-    sql: versions_of!("json_array_elements_text(cast($1 as json)) as rows (value)"),
-};
 
 /// A node as it joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,16 +121,6 @@ impl Default for Stands {
     fn default() -> Self {
         Self { standing: Standing::Active, reason: String::new(), by: String::new(), at: None }
     }
-}
-
-/// How one version stands on one node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NodeVersion {
-    pub(crate) version: PluginVersion,
-    pub(crate) state: String,
-    pub(crate) reason: String,
-    /// JSON array of `{tool, state, reason, confined}`.
-    pub(crate) tools: String,
 }
 
 /// Adds a node that joined with a token.
@@ -258,8 +186,7 @@ pub(crate) async fn set_standing(tx: &mut Transaction, node: &NodeRecord) -> Res
 pub(crate) async fn kept(tx: &mut Transaction, batch: &[(NodeId, u64)]) -> Result<(), Error> {
     let rows: serde_json::Value =
         batch.iter().map(|(node, counter)| serde_json::json!([node.as_str(), counter])).collect();
-    let statement = if tx.is_postgres() { KEPT_POSTGRES } else { KEPT_SQLITE };
-    tx.execute(statement, args![rows.to_string()]).await.map(|_| ())
+    tx.execute(KEPT.of(tx), args![rows.to_string()]).await.map(|_| ())
 }
 
 /// The session counters of nodes that may work, as far as they are written.
@@ -292,7 +219,7 @@ pub(crate) async fn remove(
     node: &NodeRecord,
     (at, by): (Timestamp, &str),
 ) -> Result<(), Error> {
-    tx.execute(DELETE_VERSIONS, args![&node.id]).await?;
+    versions::forget(tx, &node.id).await?;
     tx.execute(DELETE_GRANTS, args![&node.id]).await?;
     tx.execute(DELETE, args![&node.id]).await?;
     let args = args![&node.id, &node.name, &node.edge, &node.public_key_sha256, at, by];
@@ -318,28 +245,12 @@ pub(crate) async fn count(tx: &mut Transaction) -> Result<u64, Error> {
 pub(crate) async fn seen(tx: &mut Transaction, batch: &[(NodeId, Timestamp)]) -> Result<(), Error> {
     let rows: serde_json::Value =
         batch.iter().map(|(node, at)| serde_json::json!([node.as_str(), at.as_millis()])).collect();
-    let statement = if tx.is_postgres() { SEEN_POSTGRES } else { SEEN_SQLITE };
-    tx.execute(statement, args![rows.to_string()]).await.map(|_| ())
-}
-
-/// The statements that only this engine takes.
-#[cfg(test)]
-pub(crate) const fn own_statements(is_postgres: bool) -> [Statement; 4] {
-    if is_postgres {
-        [SEEN_POSTGRES, KEPT_POSTGRES, STREAMS_POSTGRES, VERSIONS_OF_POSTGRES]
-    } else {
-        [SEEN_SQLITE, KEPT_SQLITE, STREAMS_SQLITE, VERSIONS_OF_SQLITE]
-    }
+    tx.execute(SEEN.of(tx), args![rows.to_string()]).await.map(|_| ())
 }
 
 /// All of them, by identity: what a server that starts takes into its memory.
 pub(crate) async fn all(tx: &mut Transaction) -> Result<Vec<NodeRecord>, Error> {
     tx.rows(ALL, args![]).await?.iter().map(read).collect()
-}
-
-/// What each last said that it runs.
-pub(crate) async fn all_versions(tx: &mut Transaction) -> Result<HashMap<NodeId, Vec<NodeVersion>>, Error> {
-    by_node(&tx.rows(ALL_VERSIONS, args![]).await?)
 }
 
 /// Notes which nodes' streams are at this server, and which are no longer.
@@ -353,8 +264,7 @@ pub(crate) async fn streams(
         serde_json::json!([node.as_str(), if *is_here { server } else { "" }])
     };
     let rows: serde_json::Value = batch.iter().map(pair).collect();
-    let statement = if tx.is_postgres() { STREAMS_POSTGRES } else { STREAMS_SQLITE };
-    tx.execute(statement, args![rows.to_string(), server, now]).await.map(|_| ())
+    tx.execute(STREAMS.of(tx), args![rows.to_string(), server, now]).await.map(|_| ())
 }
 
 /// How many have their streams at other servers than this.
@@ -362,75 +272,9 @@ pub(crate) async fn count_elsewhere(tx: &mut Transaction, own: &str, since: Time
     tx.row(COUNT_ELSEWHERE, args![own, since]).await?.map_or(Ok(0), |row| row.count(0))
 }
 
-/// The same of some.
-pub(crate) async fn versions_of(
-    tx: &mut Transaction,
-    which: &[NodeId],
-) -> Result<HashMap<NodeId, Vec<NodeVersion>>, Error> {
-    let rows: serde_json::Value = which.iter().map(NodeId::as_str).collect();
-    let statement = if tx.is_postgres() { VERSIONS_OF_POSTGRES } else { VERSIONS_OF_SQLITE };
-    by_node(&tx.rows(statement, args![rows.to_string()]).await?)
-}
-
-fn by_node(rows: &[Row]) -> Result<HashMap<NodeId, Vec<NodeVersion>>, Error> {
-    let mut all: HashMap<NodeId, Vec<NodeVersion>> = HashMap::new();
-    for row in rows {
-        all.entry(row.parsed(5, NodeId::parse)?).or_default().push(read_node_version(row)?);
-    }
-    Ok(all)
-}
-
 /// Notes the version of its agent.
 pub(crate) async fn set_agent(tx: &mut Transaction, id: &NodeId, version: &str) -> Result<(), Error> {
     tx.execute(SET_AGENT, args![id, version]).await.map(|_| ())
-}
-
-/// What it last said that it runs.
-pub(crate) async fn versions(tx: &mut Transaction, id: &NodeId) -> Result<Vec<NodeVersion>, Error> {
-    tx.rows(VERSIONS, args![id]).await?.iter().map(read_node_version).collect()
-}
-
-/// What all nodes last said of a plugin, with the node's name and edge.
-pub(crate) async fn versions_of_plugin(
-    tx: &mut Transaction,
-    plugin: &str,
-) -> Result<Vec<(NodeVersion, String, String)>, Error> {
-    let rows = tx.rows(OF_PLUGIN, args![plugin]).await?;
-    rows.iter().map(|row| Ok((read_node_version(row)?, row.text(5)?, row.text(6)?))).collect()
-}
-
-/// The versions that any node of an edge last said that it runs.
-pub(crate) async fn versions_on_edge(
-    tx: &mut Transaction,
-    edge: &EdgeName,
-) -> Result<Vec<PluginVersion>, Error> {
-    tx.rows(OF_EDGE, args![edge]).await?.iter().map(|row| read_version(row, 0)).collect()
-}
-
-/// Notes how a version stands on a node.
-pub(crate) async fn put_version(
-    tx: &mut Transaction,
-    id: &NodeId,
-    version: &NodeVersion,
-) -> Result<(), Error> {
-    let args = args![
-        id,
-        &version.version.plugin,
-        &version.version.version,
-        &version.state,
-        &version.reason,
-        &version.tools
-    ];
-    tx.execute(PUT_VERSION, args).await.map(|_| ())
-}
-
-/// Notes that a node has a version no longer.
-pub(crate) async fn drop_version(
-    tx: &mut Transaction,
-    id: &NodeId,
-    version: &PluginVersion,
-) -> Result<(), Error> {
-    tx.execute(DROP_VERSION, args![id, &version.plugin, &version.version]).await.map(|_| ())
 }
 
 fn read(row: &Row) -> Result<NodeRecord, Error> {
@@ -480,13 +324,4 @@ pub(crate) fn labels_of(text: &str) -> Result<Labels, Error> {
     let map: std::collections::BTreeMap<String, String> =
         serde_json::from_str(text).map_err(|fault| Error::inconsistent("labels", text, fault))?;
     Labels::new(map).map_err(|fault| Error::inconsistent("labels", text, fault))
-}
-
-fn read_node_version(row: &Row) -> Result<NodeVersion, Error> {
-    Ok(NodeVersion {
-        version: read_version(row, 0)?,
-        state: row.text(2)?,
-        reason: row.text(3)?,
-        tools: row.text(4)?,
-    })
 }

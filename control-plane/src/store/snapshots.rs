@@ -10,7 +10,7 @@ use domain::id::{EdgeName, PluginVersion, ToolId};
 use domain::time::Timestamp;
 
 use super::Error;
-use super::sql::{Row, Statement, Transaction, args, statements};
+use super::sql::{Row, Transaction, args, json_statements, statements};
 
 statements! {
     TAKE = "insert into snapshots_taken (plugin, version, tool, scope, connection, over_connection, taken_at, taken_from) \
@@ -32,26 +32,16 @@ statements! {
                   where plugin = $1 and version = $2 and (scope = '' or scope = $3) and connection = '' order by scope";
 }
 
-/// All of an approval at once, from a JSON array of functions and hashes; the engines read JSON each
-/// in its way. A function keeps its place in the order from version to version.
-macro_rules! put_all {
-    ($rows:literal) => {
-        concat!(
-            "insert into snapshots (plugin, version, tool, function, scope, connection, hash, rank, approved_at, ",
-            "approved_by) select $1, $2, $3, f.function, '', '', f.hash, coalesce((select min(s.rank) from snapshots s ",
-            "where s.plugin = $1 and s.tool = $3 and s.function = f.function), ",
-            "$4 + row_number() over (order by f.function)), $5, $6 ",
-            "from (select value ->> 0 as function, value ->> 1 as hash from ", $rows, ") f where true ",
-            "on conflict (plugin, version, tool, function, scope, connection) do update ",
-            "set hash = excluded.hash, approved_at = excluded.approved_at, approved_by = excluded.approved_by"
-        )
-    };
+json_statements! {
+    /// All of an approval at once: functions and hashes. A function keeps its place in the order from version to version.
+    PUT_ALL = "insert into snapshots (plugin, version, tool, function, scope, connection, hash, rank, approved_at, \
+               approved_by) select $1, $2, $3, f.function, '', '', f.hash, coalesce((select min(s.rank) from snapshots s \
+               where s.plugin = $1 and s.tool = $3 and s.function = f.function), \
+               $4 + row_number() over (order by f.function)), $5, $6 \
+               from (select value ->> 0 as function, value ->> 1 as hash from " rows("$7")
+              ") f where true on conflict (plugin, version, tool, function, scope, connection) do update \
+               set hash = excluded.hash, approved_at = excluded.approved_at, approved_by = excluded.approved_by";
 }
-const PUT_ALL_SQLITE: Statement = Statement { name: "PUT_ALL_SQLITE", sql: put_all!("json_each($7)") };
-const PUT_ALL_POSTGRES: Statement = Statement {
-    name: "PUT_ALL_POSTGRES",
-    sql: put_all!("json_array_elements(cast($7 as json)) as rows (value)"),
-};
 
 /// That a tool's snapshot was taken.
 #[derive(Debug, Clone)]
@@ -120,18 +110,7 @@ pub(crate) async fn put_all(
     let rows: serde_json::Value =
         functions.iter().map(|(function, hash)| serde_json::json!([function, hash.to_string()])).collect();
     let args = args![&version.plugin, &version.version, tool, last, by.at, by.who, rows.to_string()];
-    tx.execute(put_all_statement(tx.is_postgres()), args).await.map(|_| ())
-}
-
-/// The engine's statement.
-const fn put_all_statement(is_postgres: bool) -> Statement {
-    if is_postgres { PUT_ALL_POSTGRES } else { PUT_ALL_SQLITE }
-}
-
-/// The statements that only this engine takes.
-#[cfg(test)]
-pub(crate) const fn own_statements(is_postgres: bool) -> [Statement; 1] {
-    [put_all_statement(is_postgres)]
+    tx.execute(PUT_ALL.of(tx), args).await.map(|_| ())
 }
 
 /// Makes all that a list showed what the fleet goes by, for a tool that had no snapshot.

@@ -45,6 +45,50 @@ macro_rules! statements {
 }
 pub(crate) use statements;
 
+/// A statement that takes rows from one argument, a JSON array of arrays, which each engine reads in its way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FromJson {
+    pub(crate) sqlite: Statement,
+    pub(crate) postgres: Statement,
+}
+
+impl FromJson {
+    /// The transaction's engine's.
+    pub(crate) const fn of(self, tx: &Transaction) -> Statement {
+        self.on(tx.is_postgres())
+    }
+
+    pub(crate) const fn on(self, is_postgres: bool) -> Statement {
+        if is_postgres { self.postgres } else { self.sqlite }
+    }
+}
+
+/// Declares such statements, and the list of them: what comes before the rows, which argument they are, and what
+/// comes after. A row is the `value`, its members `value ->> 0` and so on.
+macro_rules! json_statements {
+    ($($(#[$doc:meta])* $name:ident = $before:literal rows($argument:literal) $after:literal;)*) => {
+        $(
+            $(#[$doc])*
+            const $name: $crate::store::sql::FromJson = $crate::store::sql::FromJson {
+                sqlite: $crate::store::sql::Statement {
+                    name: stringify!($name),
+                    sql: concat!($before, "json_each(", $argument, ")", $after),
+                },
+                postgres: $crate::store::sql::Statement {
+                    name: stringify!($name),
+                    sql: concat!(
+                        $before, "json_array_elements(cast(", $argument, " as json)) as rows (value)", $after
+                    ),
+                },
+            };
+        )*
+        /// Every such statement of this module.
+        #[cfg(test)]
+        pub(crate) const FROM_JSON: &[$crate::store::sql::FromJson] = &[$($name),*];
+    };
+}
+pub(crate) use json_statements;
+
 /// One argument, typed, since `PostgreSQL` wants to know the type of a null as well.
 #[derive(Debug, Clone)]
 pub(crate) enum Arg {

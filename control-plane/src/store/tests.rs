@@ -6,7 +6,7 @@ use domain::plugin_set::{Part, Scope};
 use domain::time::Timestamp;
 use sqlx::{Executor as _, SqlSafeStr as _};
 
-use super::sql::{Pool, Statement, args};
+use super::sql::{FromJson, Pool, Statement, args};
 use super::testing::on_both;
 use super::*;
 
@@ -24,6 +24,7 @@ fn statements() -> Vec<Statement> {
         listings::STATEMENTS,
         meta::STATEMENTS,
         nodes::STATEMENTS,
+        nodes::versions::STATEMENTS,
         orphans::STATEMENTS,
         pins::STATEMENTS,
         plugins::STATEMENTS,
@@ -35,16 +36,16 @@ fn statements() -> Vec<Statement> {
     modules.concat()
 }
 
-/// Those that are two, one for each engine.
-fn own_statements(is_postgres: bool) -> Vec<Statement> {
-    let listings = listings::own_statements(is_postgres);
-    listings
-        .into_iter()
-        .chain(snapshots::own_statements(is_postgres))
-        .chain(changes::own_statements(is_postgres))
-        .chain(nodes::own_statements(is_postgres))
-        .chain([heads::of_scopes(is_postgres)])
-        .collect()
+fn from_json() -> Vec<FromJson> {
+    let modules = [
+        changes::FROM_JSON,
+        heads::FROM_JSON,
+        listings::FROM_JSON,
+        nodes::FROM_JSON,
+        nodes::versions::FROM_JSON,
+        snapshots::FROM_JSON,
+    ];
+    modules.concat()
 }
 
 fn edge() -> EdgeName {
@@ -63,7 +64,8 @@ fn by() -> Origin {
 fn every_statement_can_be_prepared_on_both_engines() {
     on_both(|bench| async move {
         let is_postgres = matches!(bench.store.pool(), Pool::Postgres(_));
-        for statement in statements().into_iter().chain(own_statements(is_postgres)) {
+        let from_json = from_json().into_iter().map(|one| one.on(is_postgres));
+        for statement in statements().into_iter().chain(from_json) {
             let prepared = match bench.store.pool() {
                 Pool::Sqlite { writer, .. } => writer.prepare(statement.sql.into_sql_str()).await.map(|_| ()),
                 Pool::Postgres(pool) => pool.prepare(statement.sql.into_sql_str()).await.map(|_| ()),
