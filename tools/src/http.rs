@@ -9,6 +9,7 @@ mod client;
 mod headers;
 mod listen;
 mod open;
+mod resume;
 mod session;
 
 use std::fmt;
@@ -76,7 +77,8 @@ impl Http {
             stop: CancellationToken::new(),
         });
         let session = open::open(&core).await?;
-        let listens = session.peer.list_changed;
+        // In the handshake era questions come there too, also from servers that announce nothing.
+        let listens = session.peer.list_changed || session.peer.era == Era::Handshake;
         core.sessions.get_or_init(|| Sessions::new(session));
         if listens {
             let listening = Arc::clone(&core);
@@ -226,7 +228,7 @@ impl Core {
             headers::add_mirrored(&mut headers, ask);
         }
         let response = self.post(ask, headers, begun).await?;
-        Ok(self.answer(response, ask).await?)
+        Ok(self.answer(response, ask, Some(session)).await?)
     }
 
     async fn post(
@@ -242,7 +244,13 @@ impl Core {
     }
 
     /// The answer to a request, in whichever form it comes; what comes before it is handled on the way.
-    async fn answer(self: &Arc<Self>, response: Response, ask: &Ask) -> Result<Box<RawValue>, Error> {
+    /// `session` is `None` while it is being opened.
+    async fn answer(
+        self: &Arc<Self>,
+        response: Response,
+        ask: &Ask,
+        session: Option<&Session>,
+    ) -> Result<Box<RawValue>, Error> {
         let url = self.client.url.as_str();
         let limit = self.limits.message_bytes;
         match answer::form(response, url).await? {
@@ -256,14 +264,7 @@ impl Core {
                 answer.unwrap_or_else(|| Err(Error::StreamEnded { url: url.into() }))
             }
             (Form::Events, response) => {
-                let mut events = answer::Events::new(response, limit);
-                while let Some(event) = events.next(&self.client).await? {
-                    let message = event.data.as_deref().filter(|data| !data.trim().is_empty());
-                    if let Some(outcome) = message.and_then(|data| self.handle(data, Some(ask))) {
-                        return outcome;
-                    }
-                }
-                Err(Error::StreamEnded { url: url.into() })
+                resume::answer(self, answer::Events::new(response, limit), ask, session).await
             }
         }
     }

@@ -9,6 +9,8 @@ use crate::envelope;
 use crate::wire::{Ask, Era, Peer};
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+/// Of the event after which a stream goes on.
+pub(super) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");

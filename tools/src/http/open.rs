@@ -79,7 +79,7 @@ async fn shake_hands(core: &Arc<Core>) -> Result<Session, StartError> {
     let ask = Ask::new(id, "initialize", wire::initialize_params(core.board.offers()), None);
     let response = core.post(&ask, headers::of_post(), &Arc::default()).await.map_err(Error::from)?;
     let session = response.headers().get(headers::SESSION).cloned();
-    let result = core.answer(response, &ask).await?;
+    let result = core.answer(response, &ask, None).await?;
     let peer =
         wire::initialized(&result).map_err(|offered| StartError::Version { offered, spoken: spoken() })?;
     let session = Session::new(peer, session);

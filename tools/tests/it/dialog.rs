@@ -214,3 +214,16 @@ async fn over_http_a_question_is_of_the_call_whose_stream_it_comes_on() {
     plain.question().await.decline("no");
     assert_eq!(text(&plain.call.await.unwrap().unwrap()), "asked");
 }
+
+#[tokio::test]
+async fn a_question_on_the_stream_of_no_call_goes_to_the_only_agent_that_calls() {
+    let stage = Stage::new();
+    let endpoint = Endpoint::start(&stage, json!({"get": 200, "announces": false}));
+    let tool = Arc::new(stage.open(endpoint.spec("/mcp")).await.unwrap());
+    until("the stream is open", || endpoint.received().iter().any(|entry| entry["method"] == "GET")).await;
+    while endpoint.set(&json!({})).await == 0 {}
+    let mut x = Talk::start(&tool, 1, Call::new("ask_aside", None));
+    x.question().await.answer(&raw(r#"{"action":"decline"}"#));
+    got(&stage, r#"\"action\":\"decline\""#).await;
+    x.call.abort();
+}

@@ -187,6 +187,38 @@ async fn progress_comes_before_the_answer_on_its_own_stream() {
 }
 
 #[tokio::test]
+async fn a_stream_that_ends_before_its_answer_is_taken_up_where_it_ended() {
+    let stage = Stage::new();
+    let endpoint = Endpoint::start(&stage, json!({"sessions": true, "announces": false}));
+    let tool = stage.open(endpoint.spec("/mcp")).await.unwrap();
+    let (progress, mut told) = mpsc::channel(4);
+    let mut later = Call::new("later", Some(raw(r#"{"retry":150,"streams":2}"#)));
+    later.progress = Some(progress);
+    let begun = std::time::Instant::now();
+    assert_eq!(text(&send(&tool, later).await.unwrap()), "later");
+    assert!(begun.elapsed().as_millis() >= 450, "three streams, and the server's time before each");
+    assert!(told.try_recv().is_ok());
+    let named = |entry: &Value| entry["headers"]["last-event-id"].as_str().map(str::to_owned);
+    let received = endpoint.received();
+    assert_eq!(received.iter().filter_map(named).collect::<Vec<_>>(), ["at-1", "at-2", "at-3"]);
+    let gets = received.iter().filter(|entry| named(entry).is_some());
+    assert!(gets.clone().all(|get| get["headers"]["mcp-session-id"] == "s1"), "{gets:?}");
+    let error =
+        call(&tool, "later", r#"{"retry":1,"streams":0,"get":405}"#).await.expect_err("not to be had");
+    assert!(matches!(error, Error::StreamEnded { .. }) && error.may_have_run(), "{error}");
+}
+
+#[tokio::test]
+async fn streams_are_not_taken_up_in_the_modern_era() {
+    let stage = Stage::new();
+    let endpoint = Endpoint::start(&stage, json!({"era": "modern"}));
+    let tool = stage.open(endpoint.spec("/mcp")).await.unwrap();
+    let error = call(&tool, "later", r#"{"retry":1,"streams":0}"#).await.expect_err("it ended");
+    assert!(matches!(error, Error::StreamEnded { .. }), "{error}");
+    assert!(endpoint.received().iter().all(|entry| entry["method"] != "GET"));
+}
+
+#[tokio::test]
 async fn a_cancelled_call_closes_its_stream_and_the_handshake_era_is_told_too() {
     for era in ["handshake", "modern"] {
         let stage = Stage::new();

@@ -11,13 +11,16 @@ Usage: endpoint.py [CONFIG], CONFIG a JSON object (all members optional), change
   init      [status, body] of initialize instead of an answer
   pages     {cursor or "<none>": the raw result of tools/list}
   chunks    [base64, ...]: the body of tools/list's event stream, piece by piece
+  announces whether list changes are announced; true unless given
   log       file that gets a JSON line for each request, and one when a client hangs up
   other     where /cross redirects to
 
 POST /_set {"push": TEXT} writes an event with TEXT to each open stream; {"hang_up": true} ends those;
 {"forget": true} forgets all sessions.
 Paths: /mcp, /same (307 to /mcp), /found (302 to /mcp), /loop (307 to itself), /round (307 to /round?n), /cross.
-Functions: echo, progress, slow (progress, then nothing), status {"code","body"}, cut, html, announce, big {"bytes"},
+Functions: later {"retry", "streams", "get"} (the stream ends, as do "streams" of those of GETs before the answer),
+ask_aside (the question is written to the open streams of GETs),
+echo, progress, slow (progress, then nothing), status {"code","body"}, cut, html, announce, big {"bytes"},
 input, odd, ask, spoilt.
 """
 import base64, json, queue, re, select, sys, threading
@@ -134,10 +137,23 @@ class Handler(BaseHTTPRequestHandler):
         status = CONFIG.get("get", 405)
         if not self.known():
             return
+        if self.headers.get("Last-Event-ID"):
+            return self.go_on(int(self.headers["Last-Event-ID"].rsplit("-", 1)[1]))
         if status == 200:
             self.hold([])
         else:
             self.plain(status)
+
+    def go_on(self, number):
+        later = CONFIG["later"]
+        if "get" in later:
+            return self.plain(later["get"])
+        self.begin()
+        if number > later["streams"]:
+            self.event(later["answer"])
+        else:
+            self.piece("id: at-%d\ndata: \n\n" % (number + 1))
+        self.end()
 
     def do_DELETE(self):
         self.entry()
@@ -205,7 +221,7 @@ class Handler(BaseHTTPRequestHandler):
                 extra = [("Mcp-Session-Id", "s%d" % COUNT[0])]
         self.reply(self.result(i, json.dumps({
             "protocolVersion": CONFIG.get("version", params["protocolVersion"]),
-            "capabilities": {"tools": {"listChanged": True}}, "serverInfo": {"name": "t", "version": "1"}})), extra)
+            "capabilities": {"tools": {"listChanged": CONFIG.get("announces", True)}}, "serverInfo": {"name": "t", "version": "1"}})), extra)
 
     def discover(self, i):
         if CONFIG.get("late") and not CONFIG.get("declined"):
@@ -248,6 +264,18 @@ class Handler(BaseHTTPRequestHandler):
                 return self.wait_hang_up(i)
             self.event(text("done"))
             self.end()
+        elif name == "later":
+            CONFIG["later"] = {**args, "answer": text("later")}
+            self.begin()
+            self.piece("id: at-1\nretry: %d\ndata: \n\n" % args["retry"])
+            self.event(told)
+            self.end()
+        elif name == "ask_aside":
+            with LOCK:
+                streams = list(STREAMS)
+            for stream in streams:
+                stream.put('{"jsonrpc":"2.0","id":"mine","method":"elicitation/create","params":{"message":"?"}}')
+            self.plain(200, text("to %d streams" % len(streams))) if not streams else self.wait_hang_up(i)
         elif name == "status":
             self.plain(args["code"], args.get("body", ""), args.get("kind", "application/json"), args.get("headers", []))
         elif name == "cut":
