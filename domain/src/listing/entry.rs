@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::ENTRY_BYTES;
 use super::canonical::canonical;
 use super::fault::{Fault, Unreadable, UnreadableFault};
+use super::header::header_fault;
 use super::json::Json;
 use super::meta::MetaPointer;
 use super::reader::read_entry;
@@ -50,14 +51,24 @@ pub enum NotShown {
         /// What it is, as a sentence without its stop.
         why: &'static str,
     },
+    /// Its `x-mcp-header` is against the protocol, and its tool is reached over HTTP.
+    Header {
+        /// What it is, as a sentence without its stop.
+        why: &'static str,
+    },
 }
 
 impl NotShown {
     /// The stable code.
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::Schema { .. } => "schema",
+            Self::Schema { .. } | Self::Header { .. } => "schema",
         }
+    }
+
+    /// Why a function of a tool that is reached over HTTP is not shown, beyond what keeps any other from it.
+    pub fn over_http(canonical: &str) -> Option<Self> {
+        header_fault(canonical).map(|why| Self::Header { why })
     }
 }
 
@@ -69,6 +80,9 @@ impl std::fmt::Display for NotShown {
                     f,
                     "{why}; agents lose the whole list over an input schema without \"type\": \"object\""
                 )
+            }
+            Self::Header { why } => {
+                write!(f, "{why}; over HTTP, the protocol has clients drop such a function")
             }
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use domain::digest::ListingHash;
 use domain::guard::view::{LeftOut, Shown, ToolListing};
 use domain::id::{FunctionId, PluginVersion, ToolId};
-use domain::listing::{List, MetaPointer, RealText, Unreadable, judge_entry};
+use domain::listing::{List, MetaPointer, NotShown, RealText, Unreadable, judge_entry};
 use domain::name::{self, ListedName, ToolNames, judge_names};
 use domain::plugin_set::VersionTrust;
 use domain::refusal::Code;
@@ -50,7 +50,8 @@ impl Judged {
             match judge_entry(raw, ignore) {
                 Ok(entry) => {
                     judged.names.push((Arc::clone(&entry.name), true));
-                    let not_shown = entry.not_shown.map(|why| why.to_string().into());
+                    let over_http = || NotShown::over_http(&entry.canonical).filter(|_| !class.is_empty());
+                    let not_shown = entry.not_shown.or_else(over_http).map(|why| why.to_string().into());
                     let function = Function {
                         hash: entry.hash,
                         canonical: entry.canonical,

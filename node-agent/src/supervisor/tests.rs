@@ -197,6 +197,19 @@ async fn a_relist_that_is_asked_for_is_waited_for_and_shared() {
 }
 
 #[test]
+fn a_function_whose_headers_are_against_the_protocol_is_not_shown_where_its_tool_is_reached_over_http() {
+    let entry = r#"{"name":"x","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"a b"}}}}"#;
+    let entries = [entry.to_owned()].map(Into::into).into();
+    let list = domain::listing::List { entries, complete: true, warnings: Vec::new() };
+    let why = |class| {
+        let judged = Judged::new(&list, None, &[], class);
+        judged.report(&version(), &tool(), &std::collections::BTreeMap::new()).functions[0].not_shown.clone()
+    };
+    assert_eq!(why(""), None, "over stdio the keyword may be passed over");
+    assert!(why("public").unwrap().contains("x-mcp-header is no HTTP token"));
+}
+
+#[test]
 fn what_is_left_out_is_reported_with_its_reason_and_takes_nothing_else_with_it() {
     let list = domain::listing::List {
         entries: [
