@@ -12,7 +12,7 @@ use tools::{LogLevel, RawProgress};
 
 use super::attempt::{self, Done, From, Stop, attempt};
 use super::capability::Capabilities;
-use super::protocol::{CAPABILITIES_KEY, Era, INVALID_PARAMS, LOG_LEVEL_KEY};
+use super::protocol::{CAPABILITIES_KEY, Era, INVALID_PARAMS, LOG_LEVEL_KEY, MISSING_CAPABILITY};
 use super::rounds::Round;
 use super::talk::{Agent, Ear};
 use super::{Shared, ask, hold, input, mark};
@@ -118,10 +118,12 @@ async fn carried(
     asked: &Arc<Asked>,
     progress: Option<mpsc::Sender<RawProgress>>,
 ) -> Result<Ended, Stop> {
-    if asked.retry.is_some() {
-        return hold::resume(shared, asked, progress).await;
-    }
-    let round = Round { responses: None, state: None };
+    let round = match &asked.retry {
+        Some(Round { state: Some(_), .. }) => return hold::resume(shared, asked, progress).await,
+        // Answers without a state of ours continue no call: they are the tool's to judge.
+        Some(Round { responses, .. }) => Round { responses: responses.clone(), state: None },
+        None => Round { responses: None, state: None },
+    };
     if !asked.agent.listens() {
         let from = From { progress, ear: None, round };
         return match attempt(shared, asked, from).await {
@@ -152,6 +154,14 @@ impl Answered {
     }
 }
 
+/// The status of a tool's own error: 2026-07-28 has one of its own for a capability that the agent lacks
+/// (error codes, `MissingRequiredClientCapability`).
+fn status(era: Era, error: &RawValue) -> StatusCode {
+    let code = envelope::members(error).and_then(|error| error.get("code")).and_then(Id::from_raw);
+    let is_missing = code.is_some_and(|code| code.as_json() == MISSING_CAPABILITY.to_string());
+    if era == Era::Modern && is_missing { StatusCode::BAD_REQUEST } else { StatusCode::OK }
+}
+
 fn stopped(asked: &Asked, stop: Stop) -> Ended {
     let (text, ended) = match stop {
         Stop::Refused(refusal, slot) => {
@@ -161,7 +171,8 @@ fn stopped(asked: &Asked, stop: Stop) -> Ended {
             (mark::failure(&asked.id, &sentence, may_have_run, &slot, asked.era), "failed")
         }
         Stop::Error(error) => {
-            (envelope::failure(Some(&asked.id), &envelope::repair_surrogates(error.get())), "failed")
+            let text = envelope::failure(Some(&asked.id), &envelope::repair_surrogates(error.get()));
+            return (Answered { text, status: status(asked.era, &error) }, "failed");
         }
         Stop::Invalid(sentence) => (envelope::failure(Some(&asked.id), &Asked::error(&sentence)), "invalid"),
         // `carried` has made an answer of it.

@@ -43,9 +43,7 @@ pub(super) enum Rest {
 pub(super) fn opened(shared: &Shared, asked: &Asked) -> Result<State, Stop> {
     let sent = asked.retry.as_ref().and_then(|retry| retry.state.as_deref());
     let Some(sent) = sent.and_then(envelope::text) else {
-        let sentence =
-            "inputResponses come with the requestState of the result that asked for them, a string";
-        return Err(Stop::Invalid(sentence.to_owned()));
+        return Err(Stop::Invalid("params.requestState is expected to be a string".to_owned()));
     };
     let state =
         shared.seal.open(&sent, &shared.token.principal(), shared.upstream.now_ms()).map_err(invalid)?;

@@ -71,8 +71,8 @@ async fn a_state_that_is_changed_or_of_another_call_is_refused_and_reaches_no_to
         ("ask", &a, retry("{}", "theirs"), "was changed"),
         ("ask", &json!({"a": 2}), retry("{}", &good), "of another call"),
         ("other", &a, retry("{}", &good), "of another call"),
-        ("ask", &a, r#","inputResponses":{}"#.to_owned(), "come with the requestState"),
         ("ask", &a, r#","requestState":7"#.to_owned(), "a string"),
+        ("ask", &a, r#","inputResponses":{},"requestState":7"#.to_owned(), "a string"),
     ] {
         let answer = round(&served, 2, name, arguments, &more).await;
         assert_eq!(answer.code(), -32602, "{more}");
@@ -110,6 +110,35 @@ async fn a_tool_of_the_same_revision_gets_its_own_state_back_byte_for_byte() {
     let call = next(&mut calls).await;
     assert_eq!(call.responses.unwrap().get(), responses);
     assert_eq!(call.state.unwrap().get(), r#""s\u0074\/""#);
+}
+
+#[tokio::test]
+async fn answers_that_no_state_comes_with_reach_the_tool_as_they_are() {
+    let (node, mut calls, outcomes) = scripted();
+    let served = serve(&node).await;
+    let answers = r#"{"k":{"action":"accept","content":{"n":1e400}},"other":12345}"#;
+    for capabilities in [ABLE, "{}"] {
+        outcomes.send(wants(r#"{"inputRequests":{},"requestState":"theirs"}"#)).unwrap();
+        let more = format!(r#""arguments":{{}},"inputResponses":{answers}"#);
+        let again = round_with(&served, 1, "ask", &more, &able(capabilities)).await;
+        assert!(state(&again) != "theirs", "{}", again.text);
+        let call = next(&mut calls).await;
+        assert_eq!((call.responses.unwrap().get(), call.state.is_none()), (answers, true));
+    }
+}
+
+#[tokio::test]
+async fn a_tools_own_word_of_a_missing_capability_has_the_status_that_the_protocol_gives_it() {
+    let (node, _calls, outcomes) = scripted();
+    let served = serve(&node).await;
+    for (code, status) in [(-32021, 400), (-32602, 200)] {
+        let error =
+            format!(r#"{{"code":{code},"message":"m","data":{{"requiredCapabilities":{{"x":{{}}}}}}}}"#);
+        outcomes.send(Err(CallError::Failed(Error::Rpc(RpcError::from_raw(&raw(&error)))))).unwrap();
+        let answer = round(&served, 1, "ask", &json!({}), "").await;
+        assert_eq!((answer.status, answer.code()), (status, code));
+        assert!(answer.text.contains(&error), "{}", answer.text);
+    }
 }
 
 #[tokio::test]
