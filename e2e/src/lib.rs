@@ -4,8 +4,11 @@
 //! Nothing here knows how the product works inside: it uses the command, the HTTP API and the MCP endpoint.
 
 pub mod api;
+pub mod bridged;
+pub mod conformance;
 pub mod disk;
 pub mod fleet;
+pub mod front;
 pub mod holding;
 pub mod kernel;
 pub mod mcp;
