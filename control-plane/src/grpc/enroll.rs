@@ -130,10 +130,11 @@ impl Door {
         let authority = &self.context.authority;
         let identity =
             NodeIdentity { fleet: Arc::clone(authority.fleet()), edge: edge.clone(), node: node.clone() };
-        let certificate = authority.issue_node(signing, &identity).map_err(|error| {
-            tracing::error!(error = %Chain(&error), "a certificate could not be issued");
-            Status::internal("the certificate could not be issued; the server's log says why")
-        })?;
+        let certificate =
+            authority.issue_node(signing, &identity, (self.context.clock)()).map_err(|error| {
+                tracing::error!(error = %Chain(&error), "a certificate could not be issued");
+                Status::internal("the certificate could not be issued; the server's log says why")
+            })?;
         Ok(certificate.to_vec())
     }
 

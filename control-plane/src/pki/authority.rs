@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use domain::digest::Digest;
 use domain::time::Timestamp;
@@ -128,7 +128,12 @@ impl Authority {
         params.distinguished_name.push(DnType::CommonName, format!("Pintle fleet {fleet}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        span(&mut params, days(AUTHORITY_BACKDATED_DAYS), days(AUTHORITY_CERTIFICATE_DAYS));
+        span(
+            &mut params,
+            SystemTime::now(),
+            days(AUTHORITY_BACKDATED_DAYS),
+            days(AUTHORITY_CERTIFICATE_DAYS),
+        );
         let issue = |source| Error::Issue { whose: "the fleet's authority".to_owned(), source };
         let certificate = params.self_signed(&key).map_err(issue)?.der().clone();
         let key_digest = Digest::of(&key.subject_public_key_info());
@@ -188,7 +193,7 @@ impl Authority {
         &self.fleet
     }
 
-    /// A certificate for a node's key, for TLS clients only.
+    /// A certificate for a node's key, for TLS clients only, that lives from `now` on.
     ///
     /// # Errors
     /// [`Error::Issue`].
@@ -196,11 +201,14 @@ impl Authority {
         &self,
         request: &SigningRequest,
         identity: &NodeIdentity,
+        now: Timestamp,
     ) -> Result<CertificateDer<'static>, Error> {
         let whose = identity.to_string();
         let usage = ExtendedKeyUsagePurpose::ClientAuth;
         let mut params = leaf(identity.node.as_str(), vec![uri(&whose)?], usage);
-        span(&mut params, BACKDATED, self.node_life);
+        let now = SystemTime::UNIX_EPOCH
+            + Duration::from_millis(u64::try_from(now.as_millis()).unwrap_or_default());
+        span(&mut params, now, BACKDATED, self.node_life);
         self.sign(&params, &request.key, whose)
     }
 
@@ -219,7 +227,7 @@ impl Authority {
         let names = std::iter::once(SERVER_NAME).chain(hosts).map(name).collect::<Result<_, _>>();
         let names = names.map_err(|source| Error::Issue { whose: whose.clone(), source })?;
         let mut params = leaf(SERVER_NAME, names, ExtendedKeyUsagePurpose::ServerAuth);
-        span(&mut params, BACKDATED, days(SERVER_CERTIFICATE_DAYS));
+        span(&mut params, SystemTime::now(), BACKDATED, days(SERVER_CERTIFICATE_DAYS));
         self.sign(&params, key, whose)
     }
 
@@ -228,7 +236,12 @@ impl Authority {
         let whose = proto::head::signer_uri(&self.fleet);
         let usage = ExtendedKeyUsagePurpose::CodeSigning;
         let mut params = leaf("head signer", vec![uri(&whose)?], usage);
-        span(&mut params, days(AUTHORITY_BACKDATED_DAYS), days(AUTHORITY_CERTIFICATE_DAYS));
+        span(
+            &mut params,
+            SystemTime::now(),
+            days(AUTHORITY_BACKDATED_DAYS),
+            days(AUTHORITY_CERTIFICATE_DAYS),
+        );
         self.sign(&params, key, whose)
     }
 
@@ -260,8 +273,7 @@ const fn days(days: u64) -> Duration {
     Duration::from_hours(days * 24)
 }
 
-fn span(params: &mut CertificateParams, backdated: Duration, life: Duration) {
-    let now = std::time::SystemTime::now();
+fn span(params: &mut CertificateParams, now: SystemTime, backdated: Duration, life: Duration) {
     params.not_before = (now - backdated).into();
     params.not_after = (now + life).into();
 }

@@ -53,7 +53,8 @@ fn of_a_signing_request_only_the_key_is_taken() {
     let request = SigningRequest::read(&request(&key)).unwrap();
     assert_eq!(request.key_digest(), Digest::of(&key.subject_public_key_info()));
     let identity = NodeIdentity::parse("spiffe://f-1/edge/eu-1/node/n-1").unwrap();
-    let certificate = authority.issue_node(&request, &identity).unwrap();
+    let certificate =
+        authority.issue_node(&request, &identity, Timestamp::from_millis(1_796_000_000_000)).unwrap();
     assert_eq!(NodeIdentity::of_certificate(&certificate).unwrap(), identity);
     assert_eq!(proto::head::key_digest(&certificate).unwrap(), request.key_digest());
 }

@@ -5,7 +5,7 @@ use proto::v1::fleet_client::FleetClient;
 use rustls::ClientConfig;
 use tonic::Code;
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, by};
 use crate::node::{Node, anonymous, channel, connect, foreign};
 
 /// Asks over HTTP/1.1 on the node port; the status, headers and body.
@@ -80,7 +80,7 @@ async fn a_certificate_alone_makes_no_node() {
     let pem = key.serialize_pem();
     for uri in [own.to_string(), own.to_string().replace("edge/eu-1", "edge/us-1"), format!("{own}0")] {
         let identity = proto::identity::NodeIdentity::parse(&uri).unwrap();
-        let certificate = authority.issue_node(&signing, &identity).unwrap().to_vec();
+        let certificate = authority.issue_node(&signing, &identity, by().now).unwrap().to_vec();
         let answer = proto::v1::JoinResponse { certificates: vec![certificate], ..node.answer.clone() };
         let key = rcgen::KeyPair::from_pem(&pem).unwrap();
         let refusal = Node { address: node.address.clone(), key, answer }.stream().await.err().unwrap();

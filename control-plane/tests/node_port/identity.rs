@@ -1,7 +1,5 @@
 //! Who may do what on the node port: certificates that are renewed, nodes that were taken out, copies.
 
-use std::time::Duration;
-
 use control_plane::operation::expel::{ban, evict};
 use control_plane::operation::find_bundle::node_record;
 use control_plane::operation::keep_session::keep_session;
@@ -52,14 +50,18 @@ impl Node {
         Self { answer, ..self.copy() }
     }
 
-    /// With a certificate that ended the moment it was issued.
+    /// With a certificate that ended long ago.
     fn lapsed(&self, fixture: &Fixture) -> Self {
         let path = fixture.folder.path().join("ca.key");
         let authority = Authority::open(&path, &self.answer.fleet, None).unwrap();
-        let authority = authority.with_node_life(Duration::ZERO);
         let request = SigningRequest::read(&renewal(&self.key).signing_request).unwrap();
         let identity = NodeIdentity::of_certificate(&self.answer.certificates[0]).unwrap();
-        self.with(vec![authority.issue_node(&request, &identity).unwrap().to_vec()])
+        self.with(vec![
+            authority
+                .issue_node(&request, &identity, by().now.plus_millis(-30 * 24 * 3_600_000))
+                .unwrap()
+                .to_vec(),
+        ])
     }
 
     async fn renew(&self, request: RenewRequest) -> Result<v1::RenewResponse, Status> {
@@ -115,8 +117,6 @@ async fn a_lapsed_certificate_opens_no_door_but_its_key_gets_another() {
     let fixture = Fixture::new().await;
     let node = fixture.node("a").await;
     let lapsed = node.lapsed(&fixture);
-    // It ends with the second in which it was issued.
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
     let refused = lapsed.stream().await.err().unwrap();
     assert!(format!("{refused:?}").contains("CertificateExpired"), "{refused:?}");
     assert!(lapsed.renew(renewal(&node.key)).await.is_err());
@@ -300,7 +300,6 @@ async fn each_door_is_open_to_exactly_those_whose_row_says_so() {
     ban(store, &by(), "banned", "").await.unwrap();
     quarantine(store, by().now, &quarantined.id(), &[]).await.unwrap();
     fixture.server.fleet().look(false).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
 
     // Who, then what comes of: a session, a renewal behind TLS, a renewal by key, a download.
     let rows = [

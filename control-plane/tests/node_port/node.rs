@@ -27,6 +27,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Status as Refusal, Streaming};
 
+use crate::fixture::by;
+
 /// Takes the server whose chain has the authority of the join string, and no other.
 #[derive(Debug)]
 struct Pinned(Digest);
@@ -232,7 +234,7 @@ pub(crate) fn foreign(node: &Node, folder: &std::path::Path) -> Node {
     let der = CertificateParams::default().serialize_request(&key).unwrap();
     let request = pki::SigningRequest::read(der.der()).unwrap();
     let identity = proto::identity::NodeIdentity::of_certificate(&node.answer.certificates[0]).unwrap();
-    let certificate = authority.issue_node(&request, &identity).unwrap().to_vec();
+    let certificate = authority.issue_node(&request, &identity, by().now).unwrap().to_vec();
     let answer = JoinResponse { certificates: vec![certificate], ..node.answer.clone() };
     Node { address: node.address.clone(), key, answer }
 }

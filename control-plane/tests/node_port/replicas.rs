@@ -239,18 +239,8 @@ async fn what_a_killed_server_left_in_the_middle_is_done_by_another_and_once() {
     let cut = async {
         // Whoever waits for the lock is seen waiting before its holder is killed.
         let mut connection = PgConnection::connect(&replicas.url).await.unwrap();
-        loop {
-            let waits: i64 = sqlx::query_scalar(
-                "select count(*) from pg_locks where locktype = 'advisory' and not granted",
-            )
-            .fetch_one(&mut connection)
-            .await
-            .unwrap();
-            if waits > 0 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted";
+        counts(&mut connection, waits, |waits| waits > 0).await;
         let kill = "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted \
                     and database = (select oid from pg_database where datname = current_database())";
         run(&mut connection, kill.to_owned()).await;
@@ -284,16 +274,18 @@ async fn a_node_that_moves_between_servers_is_on_record_as_it_is() {
         assert!(matches!(stream.hear().await, Message::Welcome(v1::Welcome { .. })));
         drop(stream);
         let mut connection = PgConnection::connect(&replicas.url).await.unwrap();
-        loop {
-            let count: i64 = sqlx::query_scalar("select count(*) from node_versions")
-                .fetch_one(&mut connection)
-                .await
-                .unwrap();
-            if count == i64::from(has) {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let versions = "select count(*) from node_versions";
+        counts(&mut connection, versions, |count| count == i64::from(has)).await;
     }
     replicas.stop().await;
+}
+
+/// Waits until what is counted is as expected.
+async fn counts(connection: &mut PgConnection, what: &'static str, is_so: impl Fn(i64) -> bool) {
+    let counted = async {
+        while !is_so(sqlx::query_scalar(what).fetch_one(&mut *connection).await.unwrap()) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), counted).await.expect(what);
 }
