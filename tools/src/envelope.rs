@@ -242,4 +242,6 @@ fn build(id: Option<&Id>, method: &str, params: Option<&str>) -> String {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

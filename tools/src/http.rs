@@ -6,6 +6,8 @@
 mod address;
 mod answer;
 mod client;
+#[cfg(test)]
+mod fuzz;
 mod headers;
 mod listen;
 mod open;

@@ -3,6 +3,8 @@
 //! Tasks: one reads stdout, one drains stderr, one writes what nobody waits for, one waits for the end.
 //! A request is written by who makes it, holding the pipe.
 
+#[cfg(test)]
+mod fuzz;
 mod lease;
 mod lines;
 mod log;

@@ -71,7 +71,11 @@ impl Client {
     }
 
     pub async fn open(&self, method: Method, body: impl Into<String>) -> Response {
-        let request = self.http.request(method, &self.url).headers(self.headers.clone()).body(body.into());
+        self.open_bytes(method, body.into().into_bytes()).await
+    }
+
+    pub async fn open_bytes(&self, method: Method, body: Vec<u8>) -> Response {
+        let request = self.http.request(method, &self.url).headers(self.headers.clone()).body(body);
         timeout(SOON, request.send()).await.expect("an answer in time").expect("an answer")
     }
 
