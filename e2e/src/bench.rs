@@ -10,6 +10,7 @@ pub(crate) mod gateway;
 pub(crate) mod hop;
 pub(crate) mod idle;
 mod load;
+mod peers;
 pub(crate) mod push;
 mod sim;
 pub(crate) mod storm;

@@ -49,6 +49,14 @@ pub(crate) fn resident_bytes(pid: u32) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
+/// Resident bytes of a process and all its descendants.
+pub(crate) fn resident_tree_bytes(pid: u32) -> u64 {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let below: u64 =
+        children.split_whitespace().filter_map(|pid| pid.parse().ok()).map(resident_tree_bytes).sum();
+    resident_bytes(pid).unwrap_or_default() + below
+}
+
 /// Processor time that a process has used, user and system.
 pub(crate) fn processor_time(pid: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -12,6 +12,8 @@ pub(crate) struct OneNode {
     pub(crate) address: SocketAddr,
     /// Its token.
     pub(crate) token: String,
+    /// Its process id.
+    pub(crate) process: Option<u32>,
     /// Ends with this.
     _fleet: Fleet,
 }
@@ -24,5 +26,5 @@ pub(crate) async fn start_one_node(bench: &str) -> Result<OneNode> {
     let endpoint = fleet.mcp(0);
     let authority = endpoint.url.trim_start_matches("http://").trim_end_matches("/mcp");
     let address = authority.parse().with_context(|| format!("failed to read the address `{authority}`"))?;
-    Ok(OneNode { address, token: endpoint.token.clone(), _fleet: fleet })
+    Ok(OneNode { address, token: endpoint.token.clone(), process: fleet.node_id(0).ok(), _fleet: fleet })
 }

@@ -1,17 +1,18 @@
 //! What a call through a node's gateway adds: the same closed loop of calls against the tool itself over
-//! HTTP, a bare raw hop, mcp-proxy and a node, in turns within one run.
+//! HTTP, a bare raw hop, a node and other gateways, in turns within one run.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use super::figures::{machine, quantile};
-use super::load::{self, Target};
+use super::figures::{self, machine, quantile};
+use super::load::{self, Load, Target, Transport};
+use super::peers;
 
 /// Flags of `bench gateway`.
 #[derive(Debug, clap::Args)]
@@ -19,21 +20,36 @@ pub(crate) struct Options {
     /// Numbers of sessions that call at once.
     #[arg(long, value_delimiter = ',', default_value = "1,8,32")]
     sessions: Vec<usize>,
+    /// Bytes of a request, and about of its answer.
+    #[arg(long, value_delimiter = ',', default_value = "200,65536,1048576")]
+    bytes: Vec<usize>,
     /// Seconds that each path is called for, in each of the rounds.
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 1.0)]
     seconds: f64,
     /// Rounds: in each, every path takes its turn, so that a slow moment falls on all.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// The `mcp-proxy` binary; `scripts/bench-peers` installs it where this looks by itself.
+    /// Compares with the tool and the bare hop alone, not with other gateways.
     #[arg(long)]
-    mcp_proxy: Option<PathBuf>,
+    no_peers: bool,
+}
+
+/// A way to the tool.
+struct Path {
+    name: &'static str,
+    target: Target,
+    /// Whose memory is looked at, with that of all its descendants.
+    process: Option<u32>,
 }
 
 struct Measured {
     path: &'static str,
-    sessions: usize,
+    load: Load,
     times: Vec<Duration>,
+    /// Largest resident size after a round.
+    memory: u64,
+    /// Why it could not be measured.
+    fault: Option<String>,
 }
 
 /// Runs it and prints the figures.
@@ -43,67 +59,79 @@ pub(crate) async fn run(options: &Options, json: bool) -> anyhow::Result<()> {
     let bench = std::env::current_exe()?;
     let bench = bench.to_str().context("failed to read this program's own path")?;
     let node = super::fleet::start_one_node(bench).await?;
-    let targets = start_all(options, scratch.path(), bench, &node, &mut children).await?;
+    let mut paths = own(bench, &node, &mut children).await?;
+    if !options.no_peers {
+        let tool = paths.first().context("failed to start the tool")?.target.address;
+        let stage = peers::Stage { scratch: scratch.path(), bench, tool };
+        for peer in peers::start(&stage).await? {
+            paths.push(Path { name: peer.name, target: peer.target, process: peer.child.id() });
+            children.push(peer.child);
+        }
+    }
     let span = Duration::from_secs_f64(options.seconds);
     let mut measured = Vec::new();
-    for &sessions in &options.sessions {
-        let mut of_paths: Vec<Measured> =
-            targets.iter().map(|(path, _)| Measured { path, sessions, times: Vec::new() }).collect();
-        for round in 0..options.rounds.max(1) {
-            for step in 0..targets.len() {
-                // Each round begins with another path, so that none always follows the same one.
-                let index = (round + step) % targets.len();
-                let (Some((path, target)), Some(into)) = (targets.get(index), of_paths.get_mut(index)) else {
-                    continue;
-                };
-                let times =
-                    load::run(target, sessions, span).await.with_context(|| format!("failed on {path}"))?;
-                into.times.extend(times);
-            }
+    for &bytes in &options.bytes {
+        for &sessions in &options.sessions {
+            measured.extend(measure(&paths, Load { sessions, bytes, span }, options.rounds.max(1)).await);
+            tracing::info!(sessions, bytes, "measured");
         }
-        measured.extend(of_paths);
-    }
-    for entry in &mut measured {
-        entry.times.sort_unstable();
     }
     report(options, &measured, json)
 }
 
-async fn start_all(
-    options: &Options,
-    scratch: &Path,
+async fn measure(paths: &[Path], load: Load, rounds: usize) -> Vec<Measured> {
+    let none = |path: &Path| Measured { path: path.name, load, times: Vec::new(), memory: 0, fault: None };
+    let mut measured: Vec<Measured> = paths.iter().map(none).collect();
+    for round in 0..rounds {
+        for step in 0..paths.len() {
+            // Each round begins with another path, so that none always follows the same one.
+            let index = (round + step) % paths.len();
+            let (Some(path), Some(into)) = (paths.get(index), measured.get_mut(index)) else { continue };
+            if into.fault.is_some() {
+                continue;
+            }
+            match load::run(&path.target, load).await {
+                Ok(times) => into.times.extend(times),
+                Err(error) => {
+                    tracing::warn!("{} failed: {error:#}", path.name);
+                    into.fault = Some(format!("{error:#}"));
+                }
+            }
+            into.memory = into.memory.max(path.process.map_or(0, figures::resident_tree_bytes));
+        }
+    }
+    for entry in &mut measured {
+        entry.times.sort_unstable();
+    }
+    measured
+}
+
+/// The tool itself, the bare hop and the node.
+async fn own(
     bench: &str,
     node: &super::fleet::OneNode,
     children: &mut Vec<Child>,
-) -> anyhow::Result<Vec<(&'static str, Target)>> {
+) -> anyhow::Result<Vec<Path>> {
+    let target = |address, function: &str| Target {
+        address,
+        path: "/mcp",
+        token: None,
+        function: function.to_owned(),
+        transport: Transport::Streamable,
+    };
     let mut start = Command::new(bench);
     start.args(["echo-server", "--http", "127.0.0.1:0"]);
     let direct = first_line_address(start, children).await?;
+    let direct =
+        Path { name: "direct", target: target(direct, "echo"), process: children.last().and_then(Child::id) };
     let mut start = Command::new(bench);
     start.args(["raw-hop", "--listen", "127.0.0.1:0", "--", bench, "echo-server"]);
     let hop = first_line_address(start, children).await?;
-    let target =
-        |address, path, function: &str| Target { address, path, token: None, function: function.to_owned() };
-    let mut targets =
-        vec![("direct", target(direct, "/mcp", "echo")), ("raw hop", target(hop, "/mcp", "echo"))];
-    targets.push((
-        "pintle",
-        Target {
-            address: node.address,
-            path: "/mcp",
-            token: Some(node.token.clone()),
-            function: "echo__echo".to_owned(),
-        },
-    ));
-    if let Some(program) = mcp_proxy(options) {
-        let address = start_mcp_proxy(&program, scratch, bench, children).await?;
-        targets.push(("mcp-proxy", target(address, "/", "echo/echo")));
-    } else {
-        tracing::warn!(
-            "mcp-proxy is not compared: run scripts/bench-peers first, or name it with --mcp-proxy"
-        );
-    }
-    Ok(targets)
+    let hop =
+        Path { name: "raw hop", target: target(hop, "echo"), process: children.last().and_then(Child::id) };
+    let pintle = Target { token: Some(node.token.clone()), ..target(node.address, "echo__echo") };
+    let pintle = Path { name: "pintle", target: pintle, process: node.process };
+    Ok(vec![direct, hop, pintle])
 }
 
 /// Starts a process that prints its address as its first line.
@@ -115,89 +143,58 @@ async fn first_line_address(mut command: Command, children: &mut Vec<Child>) -> 
     line.parse().with_context(|| format!("failed to read the address `{line}`"))
 }
 
-fn mcp_proxy(options: &Options) -> Option<PathBuf> {
-    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/bench/bin/mcp-proxy");
-    options.mcp_proxy.clone().or_else(|| installed.exists().then_some(installed))
-}
-
-async fn start_mcp_proxy(
-    program: &Path,
-    scratch: &Path,
-    bench: &str,
-    children: &mut Vec<Child>,
-) -> anyhow::Result<SocketAddr> {
-    let address = free_address()?;
-    let config = scratch.join("mcp-proxy.toml");
-    let text = format!(
-        "[proxy]\nname = \"bench\"\nseparator = \"/\"\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {}\n\
-         [[backends]]\nname = \"echo\"\ntransport = \"stdio\"\ncommand = \"{bench}\"\nargs = [\"echo-server\"]\n\
-         [observability]\nlog_level = \"error\"\n",
-        address.port()
-    );
-    std::fs::write(&config, text)?;
-    let child = Command::new(program)
-        .arg("--config")
-        .arg(&config)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        // What it logs is nothing of the figures.
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .with_context(|| format!("failed to start {}", program.display()))?;
-    children.push(child);
-    wait_for_port(address).await?;
-    Ok(address)
-}
-
-/// An address on the loopback interface that was free a moment ago.
-fn free_address() -> anyhow::Result<SocketAddr> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
-}
-
-async fn wait_for_port(address: SocketAddr) -> anyhow::Result<()> {
-    for _ in 0..200 {
-        if tokio::net::TcpStream::connect(address).await.is_ok() {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    bail!("failed to reach {address} within 10 s");
-}
-
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
 fn report(options: &Options, measured: &[Measured], json: bool) -> anyhow::Result<()> {
-    let direct = |sessions: usize, share: f64| {
-        let of = measured.iter().find(|entry| entry.path == "direct" && entry.sessions == sessions);
-        of.map_or(0.0, |entry| micros(quantile(&entry.times, share)))
+    let direct = |load: Load, share: f64| {
+        let is_it = |entry: &&Measured| {
+            (entry.path, entry.load.sessions, entry.load.bytes) == ("direct", load.sessions, load.bytes)
+        };
+        measured.iter().find(is_it).map_or(0.0, |entry| micros(quantile(&entry.times, share)))
     };
-    let rows: Vec<serde_json::Value> = measured
+    let rows: Vec<Value> = measured
         .iter()
         .map(|entry| {
             let (p50, p99) = (micros(quantile(&entry.times, 0.5)), micros(quantile(&entry.times, 0.99)));
             #[expect(clippy::cast_precision_loss, reason = "counts of calls are small")]
             let per_second = entry.times.len() as f64 / (options.seconds * options.rounds.max(1) as f64);
-            serde_json::json!({
+            let mut row = json!({
                 "path": entry.path,
-                "sessions": entry.sessions,
+                "bytes": entry.load.bytes,
+                "sessions": entry.load.sessions,
                 "calls": entry.times.len(),
                 "calls_per_s": per_second.round(),
                 "p50_us": p50.round(),
                 "p99_us": p99.round(),
-                "added_p50_us": (p50 - direct(entry.sessions, 0.5)).round(),
-                "added_p99_us": (p99 - direct(entry.sessions, 0.99)).round(),
-            })
+                "added_p50_us": (p50 - direct(entry.load, 0.5)).round(),
+                "added_p99_us": (p99 - direct(entry.load, 0.99)).round(),
+                "memory_mib": entry.memory >> 20,
+            });
+            if let (Some(fault), Some(row)) = (&entry.fault, row.as_object_mut()) {
+                row.retain(|key, _| ["path", "bytes", "sessions"].contains(&key.as_str()));
+                row.insert("fault".to_owned(), json!(fault));
+            }
+            row
         })
         .collect();
-    let result = serde_json::json!({ "benchmark": "gateway", "machine": machine(), "rows": rows });
+    let result = json!({ "benchmark": "gateway", "machine": machine(), "rows": rows });
     if json {
-        super::figures::print(&serde_json::to_string_pretty(&result)?);
+        figures::print(&serde_json::to_string_pretty(&result)?);
         return Ok(());
     }
-    let columns = ["path", "sessions", "calls_per_s", "p50_us", "p99_us", "added_p50_us", "added_p99_us"];
-    super::figures::print_table(&columns, &rows);
+    let columns = [
+        "path",
+        "bytes",
+        "sessions",
+        "calls_per_s",
+        "p50_us",
+        "p99_us",
+        "added_p50_us",
+        "added_p99_us",
+        "memory_mib",
+    ];
+    figures::print_table(&columns, &rows);
     Ok(())
 }
