@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::Outcomes;
+use super::{Outcome, Outcomes};
 
 /// Reasons by `SCENARIO:CHECK` of one run.
 type Expected = BTreeMap<String, String>;
@@ -36,13 +36,16 @@ fn section(path: &Path, run: &str) -> Result<Expected> {
 /// As [`section`].
 pub fn hold(outcomes: &Outcomes, path: &Path, run: &str) -> Result<Vec<String>> {
     let expected = section(path, run)?;
-    let failed = outcomes.iter().filter(|(check, outcome)| outcome.failed && !expected.contains_key(*check));
-    let mut wrong: Vec<String> =
-        failed.map(|(check, outcome)| format!("[{run}] {check} fails: {}", outcome.message)).collect();
+    let mut wrong = Vec::new();
+    for (check, outcome) in outcomes {
+        if let (Outcome::Fails(message), false) = (outcome, expected.contains_key(check)) {
+            wrong.push(format!("[{run}] {check} fails: {message}"));
+        }
+    }
     for (check, reason) in &expected {
         match outcomes.get(check) {
-            Some(outcome) if outcome.failed => {}
-            Some(_) => wrong.push(format!("[{run}] {check} passes, but is expected to fail: {reason}")),
+            Some(Outcome::Fails(_)) => {}
+            Some(_) => wrong.push(format!("[{run}] {check} does not fail, but is expected to: {reason}")),
             None => wrong.push(format!("[{run}] {check} is expected to fail, but was not made")),
         }
     }
