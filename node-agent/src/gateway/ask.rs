@@ -229,7 +229,13 @@ pub(super) async fn carry<T>(
         tokio::select! {
             biased;
             Some(said) = heard.recv() => asking.hear(said),
-            outcome = &mut call => return outcome,
+            outcome = &mut call => {
+                // What was said before the end, and not heard yet.
+                while let Ok(said) = heard.try_recv() {
+                    asking.hear(said);
+                }
+                return outcome;
+            }
             () = asking.next() => {}
         }
     }

@@ -121,19 +121,31 @@ async fn carry(
         tokio::select! {
             biased;
             Some(said) = held.heard.recv() => held.hear(shared, asked, said),
-            outcome = &mut held.call => return match outcome {
-                Err(Stop::Input(done)) => input(shared, asked, &done, rounds),
-                outcome => completed(asked, &outcome?),
-            },
-            Some(report) = held.progress.recv() => {
-                if let Some(progress) = &progress {
-                    progress.try_send(report).ok();
+            Some(report) = held.progress.recv() => tell(progress.as_ref(), report),
+            outcome = &mut held.call => {
+                // What was said before the end, and not heard yet.
+                while let Ok(said) = held.heard.try_recv() {
+                    held.hear(shared, asked, said);
                 }
+                while let Ok(report) = held.progress.try_recv() {
+                    tell(progress.as_ref(), report);
+                }
+                return match outcome {
+                    Err(Stop::Input(done)) => input(shared, asked, &done, rounds),
+                    outcome => completed(asked, &outcome?),
+                };
             }
             () = std::future::ready(()), if !held.open.is_empty() => {
                 return pause(shared, asked, held, rounds);
             }
         }
+    }
+}
+
+/// Passes progress on, if its agent listens and keeps up.
+fn tell(progress: Option<&mpsc::Sender<RawProgress>>, report: RawProgress) {
+    if let Some(progress) = progress {
+        progress.try_send(report).ok();
     }
 }
 

@@ -132,9 +132,12 @@ fn reporting() -> Arc<Node> {
 async fn progress_comes_in_its_order_under_the_clients_own_token_and_before_the_answer() {
     let served = serve(&reporting()).await;
     let client = Client::new(&served);
-    for token in ["1", r#""1""#, "9007199254740993", r#""täglich""#] {
+    let tokens = ["1", r#""1""#, "9007199254740993", r#""täglich""#];
+    // An agent that can be asked is called for in another way.
+    for (token, able) in tokens.into_iter().zip(["{}", r#"{"elicitation":{}}"#].into_iter().cycle()) {
         let params = format!(r#""name":"team__slow","_meta":{{"progressToken":{token}}}"#);
         let (client, body) = client.modern(r#""id""#, "tools/call", &params);
+        let body = body.replace(r#"clientCapabilities":{}"#, &format!(r#"clientCapabilities":{able}"#));
         let mut events = Events::new(client.open(Method::POST, body).await);
         for step in ["0.5", "0.4", "1e400"] {
             let expected = format!(
