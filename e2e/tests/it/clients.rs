@@ -2,7 +2,7 @@
 
 use e2e::fleet::Fleet;
 use e2e::mutable::Mutable;
-use e2e::process::{here, node_js, npm, pintle, python};
+use e2e::process::{here, node_js, npm, pintle, previous_python, python};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -32,21 +32,29 @@ fn check(printed: &str) {
 }
 
 #[tokio::test]
-async fn the_typescript_sdk_lists_and_calls() {
+async fn both_typescript_sdks_list_and_call_the_newer_one_in_both_families_of_revisions() {
     let (fleet, _team) = stage().await;
-    let mut command = Command::new(node_js());
-    command.arg(here().join("peers/client.mjs")).args([&fleet.mcp(0).url, &fleet.mcp(0).token]);
-    command.args(["team__hello", r#"{"name":"Ada"}"#]);
-    check(&output(command).await);
+    let script = |name: &str, mode: &[&str]| {
+        let mut command = Command::new(node_js());
+        command.arg(here().join("peers").join(name)).args([&fleet.mcp(0).url, &fleet.mcp(0).token]);
+        command.args(mode).args(["team__hello", r#"{"name":"Ada"}"#]);
+        command
+    };
+    check(&output(script("client.mjs", &[])).await);
+    for mode in ["legacy", "2026-07-28"] {
+        check(&output(script("client2.mjs", &[mode])).await);
+    }
 }
 
 #[tokio::test]
-async fn the_python_sdk_lists_and_calls() {
+async fn both_python_sdks_list_and_call() {
     let (fleet, _team) = stage().await;
-    let mut command = Command::new(python());
-    command.arg(here().join("peers/client.py")).args([&fleet.mcp(0).url, &fleet.mcp(0).token]);
-    command.args(["team__hello", r#"{"name":"Ada"}"#]);
-    check(&output(command).await);
+    for (python, script) in [(python(), "client.py"), (previous_python(), "previous.py")] {
+        let mut command = Command::new(python);
+        command.arg(here().join("peers").join(script)).args([&fleet.mcp(0).url, &fleet.mcp(0).token]);
+        command.args(["team__hello", r#"{"name":"Ada"}"#]);
+        check(&output(command).await);
+    }
 }
 
 #[tokio::test]
@@ -97,6 +105,26 @@ async fn the_rust_sdk_lists_and_calls_in_both_eras() {
         assert_eq!(text, r#"hello({"name": "Ada"})"#);
         client.cancel().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn the_rust_sdk_before_the_stateless_revision_lists_and_calls() {
+    use rmcp_previous::ServiceExt as _;
+    use rmcp_previous::model::CallToolRequestParams;
+    use rmcp_previous::transport::StreamableHttpClientTransport;
+    use rmcp_previous::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+
+    let (fleet, _team) = stage().await;
+    let config = StreamableHttpClientTransportConfig::with_uri(fleet.mcp(0).url.clone());
+    let config = config.auth_header(fleet.mcp(0).token.clone());
+    let client = ().serve(StreamableHttpClientTransport::from_config(config)).await.unwrap();
+    let tools = client.list_all_tools().await.unwrap();
+    assert_eq!(tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["team__hello"]);
+    let arguments = json!({"name": "Ada"}).as_object().cloned().unwrap();
+    let request = CallToolRequestParams::new("team__hello").with_arguments(arguments);
+    let result = serde_json::to_value(client.call_tool(request).await.unwrap()).unwrap();
+    assert_eq!(result["content"][0]["text"], r#"hello({"name": "Ada"})"#);
+    client.cancel().await.unwrap();
 }
 
 #[tokio::test]

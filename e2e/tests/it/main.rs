@@ -9,6 +9,7 @@ mod bad_input;
 mod candidates;
 mod changes;
 mod clients;
+mod configured;
 mod conformance;
 mod demo;
 mod draining;
