@@ -113,7 +113,7 @@ async fn what_the_suite_checks_at_clients_holds_of_a_node() {
     let router = axum::Router::new().route("/", post(speak)).with_state(Arc::clone(&stage));
     let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
     let mut scenarios = Vec::new();
-    for revision in ["2025-11-25", "2026-07-28"] {
+    for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
         for scenario in conformance::client_scenarios(revision).await.unwrap() {
             // Authorization is not built: no scenario of it runs.
             if !scenario.starts_with("auth/") {
