@@ -306,7 +306,7 @@ impl Core {
                 }
                 ("notifications/elicitation/complete", Some(params)) => self.board.elicited(params),
                 ("notifications/cancelled", Some(params)) => self.board.withdraw(params),
-                (wire::ACKNOWLEDGED, _) => self.stream_opened(),
+                (wire::ACKNOWLEDGED, _) => self.stream_opened(true),
                 _ => {}
             },
         }

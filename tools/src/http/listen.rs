@@ -1,4 +1,5 @@
-//! The stream that announcements come on: a GET in the handshake era, a subscription in the modern one.
+//! The stream that announcements come on: a GET in the handshake era, where questions of no call come too, a
+//! subscription in the modern one.
 //!
 //! An endpoint without one is fine; its list is read by timer then.
 
@@ -73,7 +74,7 @@ async fn stream(core: &Arc<Core>, session: &Session) -> End {
         }
         Ok(_) => return End::Never,
     };
-    core.stream_opened();
+    core.stream_opened(session.peer.list_changed);
     let mut events = Events::new(response, core.limits.message_bytes);
     while let Ok(Some(event)) = events.next(&core.client).await {
         if let Some(data) = &event.data {
@@ -84,9 +85,9 @@ async fn stream(core: &Arc<Core>, session: &Session) -> End {
 }
 
 impl Core {
-    /// The stream is open. From the second time on something may have been missed.
-    pub(super) fn stream_opened(&self) {
-        if self.opened.fetch_add(1, std::sync::atomic::Ordering::AcqRel) > 0 {
+    /// The stream is open. From the second time on something may have been missed of what a server announces.
+    pub(super) fn stream_opened(&self, announces: bool) {
+        if self.opened.fetch_add(1, std::sync::atomic::Ordering::AcqRel) > 0 && announces {
             self.emit(ToolEvent::Reconnected);
         }
     }

@@ -347,6 +347,18 @@ async fn announcements_come_on_the_stream_that_is_kept_open() {
 }
 
 #[tokio::test]
+async fn a_stream_of_who_announces_nothing_is_opened_again_without_a_word() {
+    let mut stage = Stage::new();
+    let endpoint = Endpoint::start(&stage, json!({"get": 200, "announces": false}));
+    let _tool = stage.open(endpoint.spec("/mcp")).await.unwrap();
+    while endpoint.set(&json!({"hang_up": true})).await == 0 {}
+    while endpoint.set(&json!({})).await == 0 {}
+    // What it says all the same is heard, and is the first that is.
+    endpoint.push_to_stream(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#).await;
+    assert!(matches!(stage.event().await, ToolEvent::ListChanged));
+}
+
+#[tokio::test]
 async fn an_announcement_before_an_answer_is_handled_first() {
     let mut stage = Stage::new();
     let endpoint = Endpoint::start(&stage, json!({}));
