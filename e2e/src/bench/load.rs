@@ -147,6 +147,20 @@ impl Session {
     }
 }
 
+/// Waits until a call is answered: some take connections before they have the tool.
+pub(crate) async fn is_ready(target: &Target) -> anyhow::Result<()> {
+    let mut tries = 0;
+    loop {
+        let called = async { Session::open(target).await?.call(1, "xxx").await }.await;
+        match called {
+            Ok(()) => return Ok(()),
+            Err(error) if tries == 100 => return Err(error),
+            Err(_) => tries += 1,
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
 /// How calls are made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
-use super::load::{Target, Transport};
+use super::load::{self, Target, Transport};
 
 /// What is needed to start them.
 pub(crate) struct Stage<'a> {
@@ -42,6 +42,11 @@ pub(crate) async fn start(stage: &Stage<'_>) -> anyhow::Result<Vec<Peer>> {
     }
     if let Some(program) = installed("contextforge/bin/mcpgateway", "ContextForge") {
         peers.push(context_forge(stage, &program).await?);
+    }
+    for peer in &peers {
+        load::is_ready(&peer.target)
+            .await
+            .with_context(|| format!("failed to call through {}", peer.name))?;
     }
     Ok(peers)
 }
