@@ -37,7 +37,11 @@ pub(crate) struct Args {
 /// As the API's.
 pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let client = context.client()?;
-    let orphans: Vec<Value> = client.list("/orphans").await?;
+    let mut orphans: Vec<Value> = client.list("/orphans?limit=1000").await?;
+    let place = |orphan: &Value| {
+        ["edge", "plugin", "version", "tool", "function"].map(|key| orphan.get(key).map(Value::to_string))
+    };
+    orphans.sort_by_cached_key(place);
     let chosen = if args.adopt.is_empty() { &args.drop } else { &args.adopt };
     if chosen.is_empty() {
         return look(&client, context, orphans).await;

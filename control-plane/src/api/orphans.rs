@@ -1,14 +1,14 @@
 //! What only nodes hold since the database was restored: listed, adopted again, dropped.
 
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::AppState;
 use super::access::{Caller, deny};
-use super::answer::Answer;
-use super::input::Body;
+use super::answer::{Answer, page};
+use super::input::{Body, Page};
 use super::problem::Problem;
 use crate::auth::Scope;
 use crate::operation::Code;
@@ -26,10 +26,18 @@ pub(super) struct Chosen {
     attended: bool,
 }
 
-/// `GET /orphans`.
-pub(super) async fn list(State(state): State<AppState>) -> Answer {
-    let items: Vec<Value> = open_orphans(&state.store).await?.iter().map(describe).collect();
-    Ok(Json(json!({ "items": items, "next": null })))
+/// `GET /orphans`, by id.
+pub(super) async fn list(State(state): State<AppState>, Query(which): Query<Page>) -> Answer {
+    let limit = which.limit()?;
+    Ok(page(by_id(&open_orphans(&state.store).await?, &which.cursor, limit), limit, "id"))
+}
+
+fn by_id(orphans: &[Orphan], after: &str, limit: u64) -> Vec<Value> {
+    let mut ids: Vec<(String, &Orphan)> = orphans.iter().map(|orphan| (orphan.id(), orphan)).collect();
+    ids.retain(|(id, _)| id.as_str() > after);
+    ids.sort_unstable();
+    ids.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    ids.into_iter().map(|(_, orphan)| describe(orphan)).collect()
 }
 
 /// `POST /orphans/adopt`.
@@ -87,4 +95,39 @@ fn describe(orphan: &Orphan) -> Value {
         "node": orphan.node.as_str(),
         "found_at": orphan.found_at.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use domain::id::{EdgeName, NodeName, PluginVersion, ToolId};
+    use domain::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn pages_of_orphans_hold_each_of_them_once() {
+        let orphan = |function: u32| Orphan {
+            edge: EdgeName::parse("eu-1").unwrap(),
+            version: PluginVersion::parse("team@1.0.0").unwrap(),
+            tool: Some(ToolId::parse("team").unwrap()),
+            function: Some(Arc::from(format!("f{function}"))),
+            held: String::new(),
+            node: NodeName::parse("node-1").unwrap(),
+            found_at: Timestamp::default(),
+        };
+        let orphans: Vec<Orphan> = (0..25).map(orphan).collect();
+        let (mut seen, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let items = by_id(&orphans, &cursor, 10);
+            let Json(answer) = page(items, 10, "id");
+            seen.extend(answer["items"].as_array().unwrap().iter().map(|one| one["function"].to_string()));
+            let Some(next) = answer["next"].as_str() else { break };
+            next.clone_into(&mut cursor);
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), orphans.len());
+    }
 }
