@@ -17,10 +17,15 @@ pub enum Error {
         status: Box<str>,
         /// The last lines of its stderr, made visible; may be empty.
         stderr: Box<str>,
+        /// Whether the request, or a part of it, had been written.
+        sent: bool,
     },
     /// The tool was stopped by us.
     #[error("reach the tool: it was stopped")]
-    Stopped,
+    Stopped {
+        /// Whether the request, or a part of it, had been written.
+        sent: bool,
+    },
     /// No connection to the endpoint, or it was cut.
     #[error("reach {origin}: {reason}")]
     Unreachable {
@@ -97,6 +102,14 @@ pub enum Error {
         /// The URL asked.
         url: Box<str>,
     },
+    /// A server of the 2024-11-05 transport names no place for messages, or one that nothing is sent to.
+    #[error("use {url}: the server {fault}")]
+    Endpoint {
+        /// The URL asked.
+        url: Box<str>,
+        /// What is wrong with it.
+        fault: EndpointFault,
+    },
     /// The new session in place of a lost one could not be opened.
     #[error("open a new session: {0}")]
     Reopen(Box<str>),
@@ -148,19 +161,82 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether a server may answer so that speaks other revisions than when it was opened: it is to be opened
+    /// anew then, not asked again.
+    pub const fn may_be_of_another_era(&self) -> bool {
+        match self {
+            Self::Reopen(_) | Self::Status { status: 400 | 404 | 405, .. } => true,
+            Self::Rpc(error) => crate::wire::is_modern(error),
+            _ => false,
+        }
+    }
+
+    /// The same of a request of which nothing was written.
+    pub(crate) fn unsent(mut self) -> Self {
+        if let Self::Gone { sent, .. } | Self::Stopped { sent } | Self::Unreachable { sent, .. } = &mut self {
+            *sent = false;
+        }
+        self
+    }
+
     /// Whether the request may have reached the tool, and so may have run.
     pub fn may_have_run(&self) -> bool {
         match self {
-            Self::Stopped
-            | Self::Address { .. }
+            Self::Address { .. }
             | Self::Redirected(_)
             | Self::TooManyRedirects { .. }
             | Self::Unauthorized { .. }
+            | Self::Endpoint { .. }
+            | Self::Reopen(_)
             | Self::SessionLost { .. } => false,
-            Self::Unreachable { sent, .. } | Self::TimedOut { sent, .. } => *sent,
+            Self::Gone { sent, .. }
+            | Self::Stopped { sent }
+            | Self::Unreachable { sent, .. }
+            | Self::TimedOut { sent, .. } => *sent,
             _ => true,
         }
     }
+}
+
+/// Why there is nowhere to POST to, to fit behind "the server".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointFault {
+    /// It stayed silent.
+    #[error("named no place for messages within {} s (an `endpoint` event)", .after.as_secs())]
+    None {
+        /// The limit.
+        after: Duration,
+    },
+    /// Another origin than the URL's.
+    #[error("wants messages sent to a place at {origin} instead of {wanted}, and nothing is sent there")]
+    OtherOrigin {
+        /// What it names.
+        origin: Box<str>,
+        /// The URL's.
+        wanted: Box<str>,
+    },
+    /// Its own listening address.
+    #[error(
+        "advertises {origin}, the address that it listens on, instead of {wanted}; give the server its public URL"
+    )]
+    Unspecified {
+        /// What it names.
+        origin: Box<str>,
+        /// The URL's.
+        wanted: Box<str>,
+    },
+    /// A URL with a user name.
+    #[error("wants messages sent to `{named}`, a URL with a user name, and nothing is sent there")]
+    User {
+        /// What it names, made visible.
+        named: Box<str>,
+    },
+    /// Nothing that can be posted to.
+    #[error("wants messages sent to `{named}`, which is no http or https URL")]
+    NoUrl {
+        /// What it names, made visible.
+        named: Box<str>,
+    },
 }
 
 /// Why an address is not connected to.

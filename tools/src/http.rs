@@ -1,7 +1,7 @@
 //! A tool over streamable HTTP: an endpoint somewhere, each request a POST of its own.
 //!
 //! Both eras: 2026-07-28 without sessions, and the handshake revisions with them. The transport of
-//! 2024-11-05 (a GET that names where to POST) is not spoken.
+//! 2024-11-05 (a GET that names where to POST) is [`older`].
 
 mod address;
 mod answer;
@@ -10,6 +10,7 @@ mod client;
 mod fuzz;
 mod headers;
 mod listen;
+pub(crate) mod older;
 mod open;
 mod resume;
 mod session;
@@ -66,7 +67,7 @@ impl fmt::Debug for Http {
 impl Http {
     /// Opens the endpoint.
     pub(crate) async fn start(spec: UrlSpec, events: Events) -> Result<Self, StartError> {
-        let limits = spec.limits;
+        let (limits, opening) = (spec.limits, spec.opening);
         let board = Arc::new(Board::new(spec.offers));
         let core = Arc::new(Core {
             client: Client::new(spec)?,
@@ -78,7 +79,7 @@ impl Http {
             opened: AtomicU64::new(0),
             stop: CancellationToken::new(),
         });
-        let session = open::open(&core).await?;
+        let session = open::open(&core, opening).await?;
         // In the handshake era questions come there too, also from servers that announce nothing.
         let listens = session.peer.list_changed || session.peer.era == Era::Handshake;
         core.sessions.get_or_init(|| Sessions::new(session));
@@ -118,7 +119,9 @@ impl Http {
         let outcome = tokio::select! {
             biased;
             () = ask.cancel.cancelled() => return Err(Error::Cancelled.into()),
-            () = core.stop.cancelled() => Err(Error::Stopped.into()),
+            () = core.stop.cancelled() => {
+                Err(Error::Stopped { sent: begun.load(Ordering::Acquire) }.into())
+            },
             outcome = core.ask(&ask, &session, &begun) => outcome,
             () = tokio::time::sleep_until(wire::end_of(ask.deadline)) => return Err(Error::TimedOut {
                 after: ask.deadline.unwrap_or_default(),
@@ -265,9 +268,7 @@ impl Core {
                 };
                 answer.unwrap_or_else(|| Err(Error::StreamEnded { url: url.into() }))
             }
-            (Form::Events, response) => {
-                resume::answer(self, answer::Events::new(response, limit), ask, session).await
-            }
+            (Form::Events, response) => self.read(response, ask, session).await,
         }
     }
 

@@ -23,6 +23,19 @@ pub enum ToolSpec {
     Url(UrlSpec),
 }
 
+impl ToolSpec {
+    /// Opens it in another way, where what it was made from does not say which.
+    pub fn open_by(&mut self, known: Opening) {
+        match self {
+            Self::Command(CommandSpec { opening, .. }) | Self::Url(UrlSpec { opening, .. }) => {
+                if *opening == Opening::Probe {
+                    *opening = known;
+                }
+            }
+        }
+    }
+}
+
 /// A tool that is a process of ours (30-nodes 4, "Tool processes").
 #[derive(Debug, Clone)]
 pub struct CommandSpec {
@@ -46,8 +59,24 @@ pub struct CommandSpec {
     pub confine: Option<Confinement>,
     /// What it is told that agents can be asked for.
     pub offers: Offers,
+    /// How it is opened.
+    pub opening: Opening,
     /// What we wait for and read.
     pub limits: Limits,
+}
+
+/// How a tool is opened: by what it turned out to speak the last time ([`crate::Tool::opening`]), or by what
+/// its manifest says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Opening {
+    /// By the modern probe, then the handshake, over HTTP last by the transport of 2024-11-05.
+    #[default]
+    Probe,
+    /// By the handshake; by the probe if it is declined as one of the other era does. Saves a server that
+    /// stays silent at the probe the wait for it.
+    Handshake,
+    /// Over HTTP by the transport of 2024-11-05 only.
+    Older,
 }
 
 /// Limits of a tool's processes; each has its own memory and files. `None` leaves the node's own.
@@ -78,6 +107,8 @@ pub struct UrlSpec {
     pub extra_ca: Vec<Vec<u8>>,
     /// What it is told that agents can be asked for.
     pub offers: Offers,
+    /// How it is opened.
+    pub opening: Opening,
     /// What we wait for and read.
     pub limits: Limits,
 }

@@ -164,18 +164,20 @@ impl Drop for Connection {
 
 /// One request. Ends with the answer, the deadline, the caller's wish or the tool, and leaves nothing.
 async fn ask_on(shared: &Shared, pipe: &Pipe, ask: Ask) -> Result<Box<RawValue>, Unanswered> {
-    let receiver = shared.wait_for(ask.id, ask.progress.clone())?;
+    let receiver = shared.waiters.wait_for(ask.id, ask.progress.clone()).map_err(Error::unsent)?;
     let _in_flight = ask.name.is_some().then(|| shared.board.begin(ask.id, ask.listener.clone()));
     let waiting = Waiting { shared, id: ask.id, cancellable: ask.cancellable, begun: AtomicBool::new(false) };
     let message = ask.message();
     let answer = async {
         match pipe.write(&message, ask.gate.as_ref(), &waiting.begun).await {
-            Ok(()) => receiver.await.unwrap_or(Err(Error::Stopped)).map_err(Unanswered::Failed),
+            Ok(()) => {
+                receiver.await.unwrap_or(Err(Error::Stopped { sent: true })).map_err(Unanswered::Failed)
+            }
             Err(Unwritten::Refused) => Err(Unanswered::Refused),
             Err(Unwritten::Closed) => Err(Unanswered::Failed(shared.why_closed().await)),
         }
     };
-    tokio::select! {
+    let outcome = tokio::select! {
         biased;
         () = ask.cancel.cancelled() => Err(Error::Cancelled.into()),
         outcome = answer => outcome,
@@ -183,6 +185,12 @@ async fn ask_on(shared: &Shared, pipe: &Pipe, ask: Ask) -> Result<Box<RawValue>,
             after: ask.deadline.unwrap_or_default(),
             sent: waiting.begun.load(Ordering::Acquire),
         }.into()),
+    };
+    match outcome {
+        Err(Unanswered::Failed(error)) if !waiting.begun.load(Ordering::Acquire) => {
+            Err(error.unsent().into())
+        }
+        outcome => outcome,
     }
 }
 
@@ -196,7 +204,7 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let waited = self.shared.forget(self.id);
+        let waited = self.shared.waiters.forget(self.id);
         if waited && self.cancellable && self.begun.load(Ordering::Acquire) {
             let params = format!(r#"{{"requestId":{}}}"#, self.id);
             self.shared.say(envelope::notification("notifications/cancelled", Some(&params)));
@@ -218,7 +226,7 @@ async fn watch(mut child: Child, group: Arc<Group>, shared: Arc<Shared>, pipe: A
     // Answers that are still in the pipe count.
     tokio::time::timeout(LAST_WORDS, shared.output_ended.cancelled()).await.ok();
     if shared.stop.is_cancelled() {
-        shared.close(&Error::Stopped);
+        shared.waiters.close(&Error::Stopped { sent: true });
     } else {
         shared.ended(status);
     }
@@ -251,7 +259,7 @@ async fn listen(shared: Arc<Shared>, pipe: Arc<Pipe>) {
         shared.listening(id);
         let ask = Ask::new(id, "subscriptions/listen", wire::listen_params(), None);
         match ask_on(&shared, &pipe, ask).await {
-            Err(Unanswered::Failed(Error::Gone { .. } | Error::Stopped | Error::Rpc(_))) => return,
+            Err(Unanswered::Failed(Error::Gone { .. } | Error::Stopped { .. } | Error::Rpc(_))) => return,
             _ => tokio::time::sleep(pause).await,
         }
         pause = (pause * 2).min(PAUSES.1);

@@ -14,10 +14,11 @@ use crate::call::{Call, CallError, RESULT_DEPTH, RawResult};
 use crate::confine::Confined;
 use crate::dialog::LogLevel;
 use crate::envelope;
-use crate::error::Error;
+use crate::error::{EndpointFault, Error};
 use crate::http::Http;
+use crate::http::older::Older;
 use crate::list::{self, RawList};
-use crate::spec::{Limits, ToolSpec};
+use crate::spec::{Limits, Opening, ToolSpec, UrlSpec};
 use crate::start::StartError;
 use crate::stdio::{Process, Stdio};
 use crate::wire::{self, Ask, Era, Gate, OfAgent, Peer, Unanswered};
@@ -70,6 +71,7 @@ pub struct Tool {
 enum Wire {
     Stdio(Stdio),
     Http(Http),
+    Older(Older),
 }
 
 impl Tool {
@@ -85,7 +87,7 @@ impl Tool {
             }
             ToolSpec::Url(spec) => {
                 let limits = spec.limits;
-                Ok(Self::new(Wire::Http(Http::start(spec, events).await?), limits))
+                Ok(Self::new(open_url(spec, events).await?, limits))
             }
         }
     }
@@ -134,7 +136,7 @@ impl Tool {
             Err(Unanswered::Failed(error)) => Err(CallError::Failed(error)),
             Err(Unanswered::Refused) => {
                 let value = refusal.lock().unwrap_or_else(PoisonError::into_inner).take();
-                Err(value.map_or(CallError::Failed(Error::Stopped), CallError::Refused))
+                Err(value.map_or(CallError::Failed(Error::Stopped { sent: false }), CallError::Refused))
             }
         }
     }
@@ -145,6 +147,16 @@ impl Tool {
         match &self.wire {
             Wire::Stdio(stdio) => stdio.stop().await,
             Wire::Http(http) => http.stop().await,
+            Wire::Older(older) => older.stop().await,
+        }
+    }
+
+    /// How it is best opened the next time.
+    pub fn opening(&self) -> Opening {
+        match (&self.wire, self.era()) {
+            (Wire::Older(_), _) => Opening::Older,
+            (_, Era::Handshake) => Opening::Handshake,
+            (_, Era::Modern) => Opening::Probe,
         }
     }
 
@@ -163,6 +175,7 @@ impl Tool {
         match &self.wire {
             Wire::Stdio(_) => None,
             Wire::Http(http) => http.connected_to(),
+            Wire::Older(older) => older.connected_to(),
         }
     }
 
@@ -170,7 +183,7 @@ impl Tool {
     pub fn process(&self) -> Option<Process> {
         match &self.wire {
             Wire::Stdio(stdio) => stdio.process(),
-            Wire::Http(_) => None,
+            Wire::Http(_) | Wire::Older(_) => None,
         }
     }
 
@@ -178,7 +191,7 @@ impl Tool {
     pub fn confined(&self) -> Option<Confined> {
         match &self.wire {
             Wire::Stdio(stdio) => Some(stdio.confined()),
-            Wire::Http(_) => None,
+            Wire::Http(_) | Wire::Older(_) => None,
         }
     }
 
@@ -186,7 +199,7 @@ impl Tool {
     pub fn noise(&self) -> Noise {
         match &self.wire {
             Wire::Stdio(stdio) => stdio.noise(),
-            Wire::Http(_) => Noise::default(),
+            Wire::Http(_) | Wire::Older(_) => Noise::default(),
         }
     }
 
@@ -194,7 +207,7 @@ impl Tool {
     pub fn stderr(&self) -> (String, u64) {
         match &self.wire {
             Wire::Stdio(stdio) => stdio.stderr(),
-            Wire::Http(_) => (String::new(), 0),
+            Wire::Http(_) | Wire::Older(_) => (String::new(), 0),
         }
     }
 
@@ -202,6 +215,7 @@ impl Tool {
         match &self.wire {
             Wire::Stdio(stdio) => stdio.peer().clone(),
             Wire::Http(http) => http.peer(),
+            Wire::Older(older) => older.peer(),
         }
     }
 
@@ -209,6 +223,7 @@ impl Tool {
         match &self.wire {
             Wire::Stdio(stdio) => stdio.next_id(),
             Wire::Http(http) => http.next_id(),
+            Wire::Older(older) => older.next_id(),
         }
     }
 
@@ -216,6 +231,7 @@ impl Tool {
         match &self.wire {
             Wire::Stdio(stdio) => stdio.ask(ask).await,
             Wire::Http(http) => http.ask(ask).await,
+            Wire::Older(older) => older.ask(ask).await,
         }
     }
 
@@ -277,6 +293,30 @@ impl Tool {
         let params = format!(r#"{{"level":"{}"}}"#, level.name());
         // One that declines logs as it likes.
         let _ = self.ask(Ask::new(self.next_id(), "logging/setLevel", params, Some(LOG_LEVEL_WAIT))).await;
+    }
+}
+
+/// Opens an endpoint; where it refuses the streamable transport, by the older one (MCP 2025-11-25,
+/// transports, "Backwards Compatibility"). Of two failures the first is told, but where a server of the
+/// older one was found and cannot be used.
+async fn open_url(spec: UrlSpec, events: Events) -> Result<Wire, StartError> {
+    if spec.opening == Opening::Older {
+        return Older::start(spec, events).await.map(Wire::Older);
+    }
+    match Http::start(spec.clone(), Arc::clone(&events)).await {
+        Ok(http) => Ok(Wire::Http(http)),
+        Err(first @ StartError::Opening(Error::Status { status: 400 | 404 | 405, .. })) => {
+            match Older::start(spec, events).await {
+                Ok(older) => Ok(Wire::Older(older)),
+                Err(StartError::Opening(Error::Endpoint { fault: EndpointFault::None { .. }, .. })) => {
+                    Err(first)
+                }
+                Err(told @ StartError::Opening(Error::Endpoint { .. })) => Err(told),
+                Err(version @ StartError::Version { .. }) => Err(version),
+                Err(_) => Err(first),
+            }
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -18,8 +18,8 @@ use crate::error::{Error, RpcError};
 
 /// The modern revision that we speak.
 pub const MODERN: &str = "2026-07-28";
-/// The handshake revisions that we speak, newest first. The oldest differs over HTTP only, where its
-/// transport (a GET first) is not spoken.
+/// The handshake revisions that we speak, newest first. The oldest differs over HTTP only, by its
+/// transport (a GET first).
 pub const HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// The first error codes of the modern era; servers before it used those above.
@@ -217,8 +217,8 @@ pub(crate) fn discovered(result: &RawValue) -> Probe {
 }
 
 /// Whether only a server of the modern era answers so.
-pub(crate) fn is_modern(error: &RpcError) -> bool {
-    MODERN_ERRORS.contains(&error.code)
+pub(crate) const fn is_modern(error: &RpcError) -> bool {
+    error.code >= *MODERN_ERRORS.start() && error.code <= *MODERN_ERRORS.end()
 }
 
 /// Judges a bad answer to `server/discover`: any error that is not of the modern era means the other.

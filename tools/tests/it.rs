@@ -14,8 +14,10 @@ mod it {
     pub(crate) mod framing;
     pub(crate) mod http;
     pub(crate) mod list;
+    pub(crate) mod older;
     pub(crate) mod process;
     pub(crate) mod redirect;
+    pub(crate) mod resume;
     pub(crate) mod session;
     pub(crate) mod start;
     pub(crate) mod stdio;

@@ -37,6 +37,8 @@ pub(super) struct Client {
 pub(super) struct Outgoing {
     /// `None` is a DELETE, which never follows a redirect.
     pub(super) method: Option<Method>,
+    /// Where to, if not to the endpoint's URL; of the same origin.
+    pub(super) to: Option<Url>,
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Bytes>,
     pub(super) gate: Option<Gate>,
@@ -47,11 +49,11 @@ pub(super) struct Outgoing {
 impl Outgoing {
     pub(super) fn post(headers: HeaderMap, body: String) -> Self {
         let body = Some(Bytes::from(body));
-        Self { method: Some(Method::Post), headers, body, gate: None, begun: Arc::default() }
+        Self { method: Some(Method::Post), to: None, headers, body, gate: None, begun: Arc::default() }
     }
 
     pub(super) fn get(headers: HeaderMap) -> Self {
-        Self { method: Some(Method::Get), headers, body: None, gate: None, begun: Arc::default() }
+        Self { method: Some(Method::Get), to: None, headers, body: None, gate: None, begun: Arc::default() }
     }
 }
 
@@ -89,7 +91,7 @@ impl Client {
 
     /// Sends, and follows redirects within the origin; the gate is asked on each leg.
     pub(super) async fn send(&self, outgoing: &Outgoing) -> Result<Response, Unanswered> {
-        let mut url = self.url.clone();
+        let mut url = outgoing.to.as_ref().unwrap_or(&self.url).clone();
         for _ in 0..=MAX_REDIRECTS {
             let response = self.leg(&url, outgoing).await?;
             let status = response.status().as_u16();

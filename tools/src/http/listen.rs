@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::answer::{self, Events, Form};
 use super::client::Outgoing;
+use super::resume::Place;
 use super::session::{Doubt, Session};
 use super::{Core, headers};
 use crate::error::Error;
@@ -30,18 +31,24 @@ enum End {
 /// Keeps the stream open until the tool is stopped.
 pub(super) async fn listen(core: Arc<Core>) {
     let mut pause = PAUSES.0;
+    let mut place = Place::default();
+    let mut listened_in = core.sessions().present();
     loop {
         let session = core.sessions().present();
+        if !Arc::ptr_eq(&session, &listened_in) {
+            place = Place::default();
+            listened_in = Arc::clone(&session);
+        }
         let end = match session.peer.era {
             Era::Modern => subscription(&core, &session).await,
-            Era::Handshake => stream(&core, &session).await,
+            Era::Handshake => stream(&core, &session, &mut place).await,
         };
         match end {
             End::Never => return,
             End::Later => pause = PAUSES.0,
             End::Failed => pause = (pause * 2).min(PAUSES.1),
         }
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(place.retry().unwrap_or_default().max(pause)).await;
     }
 }
 
@@ -56,9 +63,10 @@ async fn subscription(core: &Arc<Core>, session: &Session) -> End {
     }
 }
 
-async fn stream(core: &Arc<Core>, session: &Session) -> End {
+async fn stream(core: &Arc<Core>, session: &Session, place: &mut Place) -> End {
     let mut headers = headers::of_stream();
     headers::add_era(&mut headers, &session.peer, session.id.as_ref());
+    place.add_to(&mut headers);
     let Ok(response) = core.client.send(&Outgoing::get(headers)).await else { return End::Failed };
     let url = core.client.url.as_str();
     let response = match answer::form(response, url).await {
@@ -77,6 +85,7 @@ async fn stream(core: &Arc<Core>, session: &Session) -> End {
     core.stream_opened(session.peer.list_changed);
     let mut events = Events::new(response, core.limits.message_bytes);
     while let Ok(Some(event)) = events.next(&core.client).await {
+        place.note(&event);
         if let Some(data) = &event.data {
             core.handle(data, None);
         }

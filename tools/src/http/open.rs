@@ -9,6 +9,7 @@ use super::session::Session;
 use super::{Core, headers};
 use crate::envelope;
 use crate::error::Error;
+use crate::spec::Opening;
 use crate::start::{StartError, spoken};
 use crate::wire::{self, Ask, Era, Peer, Probe};
 
@@ -17,9 +18,16 @@ use crate::wire::{self, Ask, Era, Peer, Probe};
 const SLOWER: u32 = 5;
 
 /// Finds out the era, and opens a session where it has those.
-pub(super) async fn open(core: &Arc<Core>) -> Result<Session, StartError> {
+pub(super) async fn open(core: &Arc<Core>, known: Opening) -> Result<Session, StartError> {
     let limit = core.limits.start;
     let opening = async {
+        if known == Opening::Handshake {
+            match shake_hands(core).await {
+                // It may speak the other era by now.
+                Err(StartError::Opening(Error::Rpc(_) | Error::Status { status: 400 | 404 | 405, .. })) => {}
+                outcome => return outcome,
+            }
+        }
         let handshake = match probe(core, core.limits.probe * SLOWER).await? {
             Probe::Modern(peer) => return Ok(Session::new(peer, None)),
             Probe::Unknown(offered) => return Err(StartError::Version { offered, spoken: spoken() }),

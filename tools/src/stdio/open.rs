@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::Connection;
 use crate::envelope;
 use crate::error::Error;
-use crate::spec::CommandSpec;
+use crate::spec::{CommandSpec, Opening};
 use crate::start::{StartError, spoken};
 use crate::tool::{Events, Noise};
 use crate::wire::{self, Ask, Peer, Probe};
@@ -20,6 +20,13 @@ use crate::wire::{self, Ask, Peer, Probe};
 pub(super) async fn open(spec: &CommandSpec, events: &Events) -> Result<(Connection, Peer), StartError> {
     let end = Instant::now() + spec.limits.start;
     let connection = Connection::spawn(spec, events).await?;
+    if spec.opening == Opening::Handshake {
+        match handshake(&connection, spec, end).await {
+            // It speaks the other era by now.
+            Err(StartError::Opening(Error::Rpc(_))) => {}
+            outcome => return outcome.map(|peer| (connection, peer)),
+        }
+    }
     if let Some(peer) = meet(&connection, spec, end).await? {
         return Ok((connection, peer));
     }
@@ -117,7 +124,7 @@ fn left(end: Instant) -> Duration {
 pub(super) async fn failed(error: Error, connection: &Connection, spec: &CommandSpec) -> StartError {
     let program = crate::show::line(&spec.command.join(" "), 200).into();
     match error {
-        Error::Gone { status, stderr } => StartError::Exited { program, status, stderr },
+        Error::Gone { status, stderr, .. } => StartError::Exited { program, status, stderr },
         Error::TimedOut { .. } => {
             // Ended first, so that a line it never ended is seen too.
             connection.kill().await;

@@ -79,7 +79,7 @@ fn handle(line: &[u8], shared: &Arc<Shared>) {
         }
         // It could not read a request of ours and does not know whose it was.
         Message::Response { id: None, outcome } => {
-            if let (Err(error), Some(id)) = (outcome, shared.only_one()) {
+            if let (Err(error), Some(id)) = (outcome, shared.waiters.only_one()) {
                 shared.settle(id, Err(Error::Rpc(RpcError::from_raw(error))));
             }
         }
@@ -95,7 +95,7 @@ fn handle(line: &[u8], shared: &Arc<Shared>) {
         Message::Request { .. } => {}
         Message::Notification { method, params } => match (method.as_ref(), params) {
             (wire::LIST_CHANGED, _) => shared.emit(ToolEvent::ListChanged),
-            ("notifications/progress", Some(params)) => shared.progress(params),
+            ("notifications/progress", Some(params)) => shared.waiters.progress(params),
             ("notifications/message", Some(params)) => {
                 shared.board.log(params, None);
                 shared.emit(ToolEvent::Log((*params).to_owned()));
@@ -110,11 +110,5 @@ fn handle(line: &[u8], shared: &Arc<Shared>) {
 
 /// Fails at once the calls whose answers a spoilt message held; all others live on.
 fn spoilt(scanned: &Scanned, error: &Error, shared: &Shared) {
-    let settled = scanned.answers.iter().filter(|id| shared.settle(**id, Err(error.clone()))).count();
-    if settled == 0
-        && scanned.answers.is_empty()
-        && let Some(id) = shared.only_one()
-    {
-        shared.settle(id, Err(error.clone()));
-    }
+    shared.waiters.spoil(scanned, error, |id| shared.board.ended(id));
 }

@@ -1,39 +1,23 @@
-//! What the tasks of one stdio tool share: who waits for which answer, noise, stderr, the way out.
+//! What the tasks of one stdio tool share: noise, stderr, the way out.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::tail::Tail;
-use crate::call::RawProgress;
 use crate::dialog::{Board, Offers};
 use crate::envelope;
 use crate::error::Error;
 use crate::tool::{Events, Noise, ToolEvent};
+use crate::waiters::{Outcome, Waiters};
 use crate::wire;
-
-type Outcome = Result<Box<RawValue>, Error>;
-
-/// Who waits for an answer.
-struct Waiter {
-    answer: oneshot::Sender<Outcome>,
-    progress: Option<mpsc::Sender<RawProgress>>,
-}
-
-#[derive(Default)]
-struct Waiters {
-    by_id: HashMap<u64, Waiter>,
-    /// Set once, when no answer can come any more.
-    closed: Option<Error>,
-}
 
 pub(super) struct Shared {
     next_id: AtomicU64,
-    waiters: Mutex<Waiters>,
+    pub(super) waiters: Waiters,
     noise: Mutex<Noise>,
     pub(super) tail: Mutex<Tail>,
     events: Events,
@@ -75,7 +59,7 @@ impl Shared {
     pub(super) fn new(events: Events, aside: mpsc::Sender<String>, offers: Offers) -> Self {
         Self {
             next_id: AtomicU64::new(1),
-            waiters: Mutex::default(),
+            waiters: Waiters::default(),
             noise: Mutex::default(),
             tail: Mutex::default(),
             events,
@@ -98,57 +82,11 @@ impl Shared {
         (self.events)(event);
     }
 
-    /// Registers a request before it is written.
-    pub(super) fn wait_for(
-        &self,
-        id: u64,
-        progress: Option<mpsc::Sender<RawProgress>>,
-    ) -> Result<oneshot::Receiver<Outcome>, Error> {
-        let mut waiters = self.waiters();
-        if let Some(error) = &waiters.closed {
-            return Err(error.clone());
-        }
-        let (answer, receiver) = oneshot::channel();
-        waiters.by_id.insert(id, Waiter { answer, progress });
-        Ok(receiver)
-    }
-
-    /// Ends a wait; late answers go nowhere. False if nobody waited.
-    pub(super) fn settle(&self, id: u64, outcome: Outcome) -> bool {
-        let waiter = self.waiters().by_id.remove(&id);
+    /// Ends a wait; late answers go nowhere.
+    pub(super) fn settle(&self, id: u64, outcome: Outcome) {
+        self.waiters.settle(id, outcome);
         // What the tool says from here on is of no call that it has answered.
         self.board.ended(id);
-        // Who waited may have gone in the meantime.
-        waiter.is_some_and(|waiter| waiter.answer.send(outcome).is_ok())
-    }
-
-    pub(super) fn forget(&self, id: u64) -> bool {
-        self.waiters().by_id.remove(&id).is_some()
-    }
-
-    /// The one request that waits, if it is the only one.
-    pub(super) fn only_one(&self) -> Option<u64> {
-        let waiters = self.waiters();
-        let mut ids = waiters.by_id.keys();
-        ids.next().copied().filter(|_| ids.next().is_none())
-    }
-
-    /// Hands progress on; a caller that does not keep up misses some.
-    pub(super) fn progress(&self, params: &RawValue) {
-        let token = envelope::members(params).and_then(|members| members.get("progressToken"));
-        let Some(id) = token.and_then(envelope::Id::from_raw).and_then(|id| id.as_u64()) else { return };
-        if let Some(progress) = self.waiters().by_id.get(&id).and_then(|waiter| waiter.progress.as_ref()) {
-            progress.try_send(RawProgress(params.to_owned())).ok();
-        }
-    }
-
-    /// Fails all who wait, and all who come.
-    pub(super) fn close(&self, error: &Error) {
-        let mut waiters = self.waiters();
-        waiters.closed.get_or_insert_with(|| error.clone());
-        for (_, waiter) in waiters.by_id.drain() {
-            waiter.answer.send(Err(error.clone())).ok();
-        }
     }
 
     /// The start is done. False if the process has ended meanwhile.
@@ -171,13 +109,13 @@ impl Shared {
         if before == Phase::Open {
             self.emit(ToolEvent::Exited { status: status.clone(), stderr: stderr.clone() });
         }
-        self.close(&Error::Gone { status, stderr });
+        self.waiters.close(&Error::Gone { status, stderr, sent: true });
     }
 
     /// Why nothing is answered any more; waits until that is known.
     pub(super) async fn why_closed(&self) -> Error {
         self.done.cancelled().await;
-        self.waiters().closed.clone().unwrap_or(Error::Stopped)
+        self.waiters.closed().unwrap_or(Error::Stopped { sent: true })
     }
 
     /// Sends a message that nobody waits for. A tool that floods us with requests and does not read what
@@ -233,10 +171,6 @@ impl Shared {
 
     pub(super) fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn waiters(&self) -> MutexGuard<'_, Waiters> {
-        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

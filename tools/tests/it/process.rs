@@ -53,7 +53,8 @@ async fn a_stopped_tool_ends_politely_and_says_nothing() {
         until("the call arrived", || stage.received().iter().any(|m| m["params"]["name"] == "stuck")).await;
         tool.stop().await;
     });
-    assert!(matches!(waiting, Err(Error::Stopped)));
+    let error = waiting.expect_err("stopped");
+    assert!(matches!(error, Error::Stopped { .. }) && error.may_have_run(), "it had been written: {error}");
     until("the group is gone", || group(pid).is_empty()).await;
     tool.stop().await;
     assert!(stage.event_now().is_none());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tools::{Era, StartError};
+use tools::{Era, Opening, StartError};
 
 use super::support::{Stage, call, chain, value};
 
@@ -146,4 +146,20 @@ async fn revisions_that_nobody_has_in_common_are_named_on_both_sides() {
         let tool = stage.start(json!({ "version": version })).await;
         assert_eq!(&*tool.protocol_version(), version);
     }
+}
+
+#[tokio::test]
+async fn what_is_known_to_shake_hands_is_not_probed() {
+    let stage = Stage::new();
+    let mut spec = stage.python(json!({}));
+    spec.opening = Opening::Handshake;
+    let tool = stage.start_spec(spec).await.unwrap();
+    assert_eq!(tool.opening(), Opening::Handshake);
+    assert_eq!(stage.received()[0]["method"], "initialize");
+    // One that was another when it was last seen is found out all the same.
+    let stage = Stage::new();
+    let mut spec = stage.python(json!({"era": "modern"}));
+    spec.opening = Opening::Handshake;
+    let tool = stage.start_spec(spec).await.unwrap();
+    assert_eq!((tool.era(), tool.opening()), (Era::Modern, Opening::Probe));
 }

@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tools::{
-    AddressRule, Call, CallError, CommandSpec, Error, Events, Limits, Offers, ProcessLimits, RawResult,
-    StartError, Tool, ToolEvent, ToolSpec, UrlSpec,
+    AddressRule, Call, CallError, CommandSpec, Error, Events, Limits, Offers, Opening, ProcessLimits,
+    RawResult, StartError, Tool, ToolEvent, ToolSpec, UrlSpec,
 };
 
 /// Long enough for a loaded machine; nothing waits for it to pass.
@@ -73,6 +73,7 @@ impl Stage {
             process: ProcessLimits::default(),
             confine: None,
             offers: Offers::default(),
+            opening: Opening::default(),
             limits: Limits::default(),
         }
     }
@@ -207,6 +208,7 @@ impl Endpoint {
             resolve: Vec::new(),
             extra_ca: Vec::new(),
             offers: Offers::default(),
+            opening: Opening::default(),
             limits: Limits { probe: PATIENCE, ..Limits::default() },
         }
     }

@@ -21,7 +21,11 @@ Paths: /mcp, /same (307 to /mcp), /found (302 to /mcp), /loop (307 to itself), /
 Functions: later {"retry", "streams", "get"} (the stream ends, as do "streams" of those of GETs before the answer),
 ask_aside (the question is written to the open streams of GETs),
 echo, progress, slow (progress, then nothing), status {"code","body"}, cut, html, announce, big {"bytes"},
-input, odd, ask, spoilt.
+input, odd, ask, spoilt, polled {"polls", "retry", "cut", "status"} (its stream ends, or is cut, before the answer, which comes
+when it was gone on with so often; every GET for it is answered with `status` instead).
+
+The older transport: GET /sse names /messages (or CONFIG's `endpoint`, a list of what it names) and carries the answers;
+`drop` ends that stream at the next message.
 """
 import base64, json, queue, re, select, sys, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,6 +33,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 CONFIG = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
 LOCK = threading.Lock()
 SESSIONS, STREAMS, COUNT = set(), [], [0]
+POLLED = {}
+OLD = {}
 OBJECT = {"type": "object"}
 
 
@@ -132,12 +138,82 @@ class Handler(BaseHTTPRequestHandler):
         log({"method": self.command, "path": self.path, "headers": names, "body": body,
              "rpc": json.loads(body).get("method") if body else None})
 
+    def polled(self, key, at):
+        """One of the streams that together answer a call."""
+        left = POLLED[key]
+        self.begin()
+        if at == 0:
+            self.piece("id: %s-0\nretry: %d\ndata:\n\n" % (key, left["retry"]))
+        elif at < left["polls"]:
+            self.piece("id: %s-%d\nretry: %d\ndata: %s\n\n" % (key, at, left["retry"], left["told"] % at))
+        else:
+            self.piece("id: %s-%d\ndata: %s\n\n" % (key, at, left["answer"]))
+        if left["cut"] and at < left["polls"]:
+            self.close_connection = True
+        else:
+            self.end()
+
+    def old(self):
+        """The stream of the older transport."""
+        with LOCK:
+            COUNT[0] += 1
+            key = str(COUNT[0])
+            events = OLD[key] = queue.Queue()
+        self.begin()
+        for named in CONFIG.get("endpoint", ["/messages?sid=%s"]):
+            self.piece("event: endpoint\r\ndata: %s\r\n\r\n" % named.replace("%s", key).replace("PORT", str(PORT[0])))
+        while True:
+            text = events.get()
+            if text is None:
+                return self.end()
+            self.event(text)
+
+    def old_message(self, body):
+        key = self.path.partition("sid=")[2]
+        if key not in OLD:
+            return self.plain(404, "no such session")
+        if CONFIG.pop("drop", None):
+            OLD.pop(key).put(None)
+            if CONFIG.pop("dropped_first", None):
+                return self.plain(404, "no such session")
+            return self.plain(202, "Accepted", "text/plain")
+        message = json.loads(body)
+        i, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+        say = OLD[key].put
+        self.plain(202, "Accepted", "text/plain")
+        if method == "initialize":
+            say(self.result(i, json.dumps({"protocolVersion": "2024-11-05", "capabilities": {"tools": {"listChanged": True}},
+                                           "serverInfo": {"name": "t", "version": "1"}})))
+        elif method == "tools/list":
+            say(self.result(i, json.dumps({"tools": [{"name": "echo", "inputSchema": OBJECT}]})))
+        elif method == "tools/call" and params["name"] == "echo":
+            token = (params.get("_meta") or {}).get("progressToken")
+            if token is not None:
+                say('{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1.50}}' % json.dumps(token))
+            say(self.result(i, '{"content":[],"structuredContent":%s}' % (member(body, "arguments") if "arguments" in params else "null")))
+        elif method == "tools/call" and params["name"] == "change":
+            say('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
+            say('{"jsonrpc":"2.0","id":"mine","method":"ping"}')
+            say(self.result(i, '{"content":[]}'))
+        elif method == "tools/call" and params["name"] == "spoilt":
+            say('{"jsonrpc":"2.0","id":%d,"result":{"content":NaN}}' % i)
+        elif method == "ping":
+            say(self.result(i, "{}"))
+
     def do_GET(self):
         self.entry()
+        if self.path == "/sse":
+            return self.old()
+        last = self.headers.get("Last-Event-ID")
+        if last and last.partition("-")[0] in POLLED:
+            key, _, at = last.partition("-")
+            if POLLED[key]["status"]:
+                return self.plain(POLLED[key]["status"])
+            return self.polled(key, int(at) + 1)
         status = CONFIG.get("get", 405)
         if not self.known():
             return
-        if self.headers.get("Last-Event-ID"):
+        if (last or "").startswith("at-"):
             return self.go_on(int(self.headers["Last-Event-ID"].rsplit("-", 1)[1]))
         if status == 200:
             self.hold([])
@@ -165,6 +241,10 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/_set":
             return self.set(json.loads(body))
         self.entry(body)
+        if self.path.startswith("/messages"):
+            return self.old_message(body)
+        if self.path == "/sse":
+            return self.plain(CONFIG.get("post", 405))
         moved = {"/same": "/mcp", "/loop": "/loop", "/cross": CONFIG.get("other")}
         if self.path in moved:
             return self.plain(307, extra=[("Location", moved[self.path])])
@@ -300,6 +380,12 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(self.result(i, '{"resultType":"input_required","requestState":"x"}'))
         elif name == "odd":
             self.reply(self.result(i, '{"resultType":"%s","content":[]}' % args.get("type", "task")))
+        elif name == "polled":
+            key = "k%d" % i
+            POLLED[key] = {"polls": args["polls"], "retry": args.get("retry", 1), "cut": args.get("cut"),
+                           "status": args.get("status"), "answer": text("after %d" % args["polls"]),
+                           "told": told.replace('"progress":1.50', '"progress":%d')}
+            self.polled(key, 0)
         elif name == "spoilt":
             self.reply(self.result(i, '{"content":[],"structuredContent":NaN}'))
         else:
@@ -308,5 +394,6 @@ class Handler(BaseHTTPRequestHandler):
 
 server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 server.daemon_threads = True
+PORT = [server.server_address[1]]
 print(server.server_address[1], flush=True)
 server.serve_forever()
