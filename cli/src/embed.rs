@@ -70,11 +70,20 @@ pub(crate) fn move_authority(key: &Path, step: Move) -> Result<()> {
 /// Starts a node that has joined.
 ///
 /// # Errors
-/// It has not joined, or the address is in use.
-pub(crate) async fn start_node(data: PathBuf, listen: SocketAddr) -> Result<Node> {
+/// It has not joined, a setting is none, or the address is in use.
+pub(crate) async fn start_node(data: PathBuf, listen: SocketAddr, settings: &[String]) -> Result<Node> {
     let mut config = node_agent::Config::new(data);
     config.gateway.listen = listen;
+    for setting in settings {
+        node_agent::setting::set(&mut config, setting)
+            .map_err(|fault| Failure::new(Exit::Usage, format!("failed to {fault}")))?;
+    }
     Ok(Node::start(config).await?)
+}
+
+/// What `--set` takes, behind an example.
+pub(crate) fn settings_help(example: &str) -> String {
+    format!("{example}\n\nSettings, with what they are unless set:\n{}", node_agent::setting::table())
 }
 
 /// Joins a fleet by the string that `pintle node token` printed.

@@ -375,6 +375,18 @@ impl Refusal {
         )
     }
 
+    /// A limit of time, of a call that its tool did not take.
+    pub fn not_taken(function: &FunctionId, limit_ms: u64, setting: &str) -> Self {
+        Self::new(
+            Code::TimedOut,
+            format!(
+                "`{function}` was not called: its tool did not take the call within {} s (setting `{setting}`). Nothing \
+                 was done.",
+                limit_ms / 1_000
+            ),
+        )
+    }
+
     /// A limit of time.
     pub fn timed_out(function: &FunctionId, limit_ms: u64, setting: &str) -> Self {
         Self::new(

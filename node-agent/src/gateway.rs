@@ -48,7 +48,7 @@ use tokio_util::task::TaskTracker;
 pub use config::Config;
 pub use live::Live;
 pub use token::Token;
-pub use upstream::{BeforeWrite, CallFuture, Upstream};
+pub use upstream::{BeforeWrite, CallFuture, CallLimits, Upstream};
 
 use crate::arguments::Schemas;
 use hold::Holding;

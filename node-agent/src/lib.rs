@@ -19,6 +19,7 @@ mod node;
 mod reconciler;
 mod reliance;
 mod renewal;
+pub mod setting;
 pub mod simulation;
 mod spool;
 mod supervisor;

@@ -9,12 +9,14 @@ const USAGE: &str = "pintle-node: the node agent of Pintle
 
 usage:
   pintle-node join STRING [--data DIR] [--name NAME]   make this machine a node of a fleet
-  pintle-node run [--data DIR] [--listen ADDRESS]      run the node until SIGTERM or SIGINT
+  pintle-node run [--data DIR] [--listen ADDRESS] [--set NAME=VALUE]...
+                                                       run the node until SIGTERM or SIGINT
   pintle-node --version
 
   --data DIR        the node's folder (default: ./pintle-node)
   --name NAME       the node's name (default: this machine's)
   --listen ADDRESS  where MCP clients connect (default: 127.0.0.1:7410)
+  --set NAME=VALUE  a setting, such as gateway.call_deadline=20m; `pintle node run --help` lists them
 ";
 
 struct Arguments {
@@ -23,6 +25,7 @@ struct Arguments {
     data: PathBuf,
     name: Option<String>,
     listen: Option<String>,
+    settings: Vec<String>,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -53,12 +56,14 @@ async fn act() -> anyhow::Result<()> {
 fn read(mut words: impl Iterator<Item = String>) -> anyhow::Result<Arguments> {
     let verb = words.next().unwrap_or_else(|| "--help".to_owned());
     let data = PathBuf::from("pintle-node");
-    let mut arguments = Arguments { verb, join_string: None, data, name: None, listen: None };
+    let mut arguments =
+        Arguments { verb, join_string: None, data, name: None, listen: None, settings: Vec::new() };
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("`{word}` needs a value"));
         match word.as_str() {
             "--data" => arguments.data = value()?.into(),
             "--name" => arguments.name = Some(value()?),
+            "--set" => arguments.settings.push(value()?),
             "--listen" => arguments.listen = Some(value()?),
             other if other.starts_with("--") => bail!("there is no option `{other}`\n\n{USAGE}"),
             _ => arguments.join_string = Some(word),
@@ -85,6 +90,9 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let mut config = node_agent::Config::new(arguments.data);
     if let Some(listen) = arguments.listen {
         config.gateway.listen = listen.parse().with_context(|| format!("`{listen}` is no address"))?;
+    }
+    for setting in &arguments.settings {
+        node_agent::setting::set(&mut config, setting)?;
     }
     let node = node_agent::Node::start(config).await?;
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;

@@ -51,6 +51,8 @@ pub struct Config {
     /// The program that stands between the agent and its tools, so that they end with it however it ends;
     /// see [`tools::shim`].
     pub tools_shim: Option<PathBuf>,
+    /// What is waited for and read of tools.
+    pub tools_limits: tools::Limits,
 }
 
 impl Config {
@@ -63,6 +65,7 @@ impl Config {
             gateway: gateway::Config::default(),
             tools_path,
             tools_shim: tools::shim::program(),
+            tools_limits: tools::Limits::default(),
         }
     }
 }
@@ -301,6 +304,7 @@ impl Base {
             path: config.tools_path.clone(),
             shim: config.tools_shim.clone(),
             offers: config.gateway.offers,
+            limits: config.tools_limits,
             listeners: vec![gateway.address()],
             work: config.data.join("work"),
             logs: config.data.join("logs"),

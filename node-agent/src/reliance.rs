@@ -227,6 +227,7 @@ mod tests {
         let settings = Settings {
             path: String::new(),
             offers: tools::Offers::default(),
+            limits: tools::Limits::default(),
             shim: None,
             listeners: Vec::new(),
             work: ledger.to_owned(),

@@ -115,7 +115,7 @@ impl Supervisor {
         self.keep(&key);
         let stop = CancellationToken::new();
         let minding = Minding::new(Arc::clone(self), bundle.clone(), key.clone());
-        let keeping = keeper::Keeping { minding, stop: stop.clone() };
+        let keeping = keeper::Keeping { minding, stop: stop.clone(), opening: tools::Opening::Probe };
         let task = tokio::spawn(keeping.keep());
         if let Some(earlier) = self.keepers().insert(key, Keeper { stop, task }) {
             earlier.stop.cancel();

@@ -63,6 +63,7 @@ impl Bench {
                 connect: Vec::new(),
             }),
             offers: Offers::default(),
+            opening: tools::Opening::default(),
             limits: Limits::default(),
         }
     }

@@ -48,6 +48,7 @@ fn spec(folder: &Path, command: &[&str]) -> CommandSpec {
         process: ProcessLimits::default(),
         confine: None,
         offers: Offers::default(),
+        opening: tools::Opening::default(),
         limits: Limits::default(),
     }
 }

@@ -4,6 +4,7 @@
 //! text and read again where it is needed, so no second form of it can disagree with the first.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use domain::id::{PluginName, ToolId};
 
@@ -67,6 +68,8 @@ pub enum ToolSpec {
         connection: Option<String>,
         /// Whether plain `http` to another machine is wanted.
         allow_http: bool,
+        /// Which transport it has.
+        transport: Transport,
     },
     /// One bash script.
     Bash {
@@ -85,6 +88,16 @@ pub enum ToolSpec {
         /// The folder, relative to the plugin's root.
         path: String,
     },
+}
+
+/// How a remote tool is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// Streamable HTTP; where the server refuses it, the transport of 2024-11-05.
+    #[default]
+    Http,
+    /// The transport of 2024-11-05 only: a GET that names where to POST.
+    Sse,
 }
 
 /// How a bash tool gets its arguments.
@@ -136,6 +149,13 @@ pub struct ToolLimits {
     pub files: Option<u64>,
     /// Processes at once; 1 at least.
     pub processes: Option<u64>,
+    /// Calls under way at once; 1 at least.
+    pub calls: Option<usize>,
+    /// For one call; a second at least.
+    pub deadline: Option<Duration>,
+    /// For its answer to the probe that finds out its protocol revision, where the node's own setting does
+    /// not suit it; 10 ms at least.
+    pub probe: Option<Duration>,
 }
 
 /// What a function does to the world, as its author declares it.
@@ -233,6 +253,11 @@ impl std::fmt::Display for Kind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+impl Transport {
+    /// Each with its word in a manifest.
+    const WORDS: [(&'static str, Self); 2] = [("http", Self::Http), ("sse", Self::Sse)];
 }
 
 impl BashArgs {

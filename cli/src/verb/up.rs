@@ -37,6 +37,9 @@ pub(crate) struct Args {
     /// Where agents reach the node
     #[arg(long, default_value = "127.0.0.1:7410", value_name = "ADDR")]
     pub mcp_listen: SocketAddr,
+    /// A setting of the node; may be given again [`pintle node run --help` lists them]
+    #[arg(long = "set", value_name = "NAME=VALUE", env = "PINTLE_NODE_SET", value_delimiter = ',')]
+    pub settings: Vec<String>,
     /// Prints the configuration for an MCP client instead of starting anything
     #[arg(long, value_enum, value_name = "CLIENT")]
     pub print_config: Option<config::Client>,
@@ -105,7 +108,7 @@ async fn start_node(args: &Args, place: &Place, client: &Client) -> Result<Node>
         let join = join_string(client, EDGE, 1).await?;
         embed::join(&join, &place.node(), "local").await?;
     }
-    embed::start_node(place.node(), args.mcp_listen).await
+    embed::start_node(place.node(), args.mcp_listen, &args.settings).await
 }
 
 /// Makes an edge unless it is there.

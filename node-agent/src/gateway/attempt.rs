@@ -1,6 +1,8 @@
 //! One call at its tool: permit, arguments, room, the request, and again where that is allowed.
 
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::digest::ListingHash;
 use domain::guard::{Denial, Permit, Slot};
@@ -21,6 +23,10 @@ use crate::arguments;
 /// How often a permit that was taken back at the moment of writing is asked for anew: a listing in
 /// between explains one, a tool that lists all the time is `relisting`.
 const ADMISSIONS: usize = 3;
+
+/// Before a call that did not get through to its endpoint is tried once more: a connection that was closed
+/// just then, or a server that is being started again.
+const AGAIN: Duration = Duration::from_millis(250);
 
 /// A tool's result, and by which listing it was called.
 pub(super) struct Done {
@@ -64,7 +70,7 @@ pub(super) async fn attempt(shared: &Arc<Shared>, asked: &Asked, mut from: From)
         let refusal = Refusal::busy("This node", count(config.calls), "gateway.calls");
         return Err(Stop::Refused(Arc::new(refusal), None));
     };
-    let end = Instant::now() + config.call_deadline;
+    let begun = Instant::now();
     let mut repeated = false;
     let mut admissions = 0;
     let mut count_of_rounds = 0;
@@ -73,16 +79,17 @@ pub(super) async fn attempt(shared: &Arc<Shared>, asked: &Asked, mut from: From)
         let permit = permit.map_err(|denial| stop(shared, &asked.name, &denial))?;
         let slot = Arc::clone(permit.slot());
         let mut call = prepare(shared, asked, &slot)?;
-        let Some(_place) = shared.limits.tool(&slot.id.tool).await else {
+        let bounds = Bounds::of(shared, &slot);
+        let Some(_place) = shared.limits.tool(&slot.id.tool, bounds.calls.0).await else {
             let tool = format!("`{}`", slot.id.tool);
-            let refusal = Refusal::busy(&tool, count(config.calls_per_tool), "gateway.calls_per_tool");
+            let refusal = Refusal::busy(&tool, count(bounds.calls.0), &bounds.calls.1);
             return Err(Stop::Refused(Arc::new(refusal), Some(slot)));
         };
         call.progress.clone_from(&from.progress);
         call.listener = from.ear.clone().map(|ear| ear as Arc<dyn Listener>);
         call.responses.clone_from(&from.round.responses);
         call.state.clone_from(&from.round.state);
-        call.deadline = end.saturating_duration_since(Instant::now());
+        call.deadline = bounds.deadline.0.saturating_sub(begun.elapsed());
         call.repeated = repeated;
         let hash = permit.hash();
         if let Some(ear) = &from.ear {
@@ -106,9 +113,14 @@ pub(super) async fn attempt(shared: &Arc<Shared>, asked: &Asked, mut from: From)
                     return Err(Stop::Refused(denial.refusal, Some(slot)));
                 }
             }
-            Err(CallError::Failed(tools::Error::SessionLost { .. })) if !repeated => {
+            Err(CallError::Failed(error)) if !repeated && is_worth_repeating(&error) => {
                 repeated = true;
-                admit::relist(shared, &asked.name).await;
+                match error {
+                    tools::Error::SessionLost { .. } => admit::relist(shared, &asked.name).await,
+                    tools::Error::Unreachable { .. } => tokio::time::sleep(AGAIN).await,
+                    // What became of the tool is in the table, which is asked again.
+                    _ => {}
+                }
             }
             Err(CallError::Failed(tools::Error::Rpc(error)))
                 if asked.era == Era::Modern && error.code == URL_REQUIRED =>
@@ -118,7 +130,7 @@ pub(super) async fn attempt(shared: &Arc<Shared>, asked: &Asked, mut from: From)
                     None => Stop::Error(error.raw),
                 });
             }
-            Err(CallError::Failed(error)) => return Err(fault(shared, slot, &error)),
+            Err(CallError::Failed(error)) => return Err(fault(slot, &error, &bounds)),
         }
     }
 }
@@ -177,16 +189,58 @@ pub(super) fn stop(shared: &Shared, name: &str, denial: &Denial) -> Stop {
     Stop::Refused(Arc::clone(&denial.refusal), slot)
 }
 
+/// Limits of one tool's calls, the smaller of the node's and the manifest's, each with the setting's name.
+struct Bounds {
+    calls: (usize, Cow<'static, str>),
+    deadline: (Duration, Cow<'static, str>),
+}
+
+impl Bounds {
+    fn of(shared: &Shared, slot: &Slot) -> Self {
+        let own = shared.upstream.limits(slot);
+        let named = |what: &str| Cow::Owned(format!("limits.{}.{what}", slot.id.tool));
+        let (calls, deadline) = (shared.config.calls_per_tool, shared.config.call_deadline);
+        Self {
+            calls: match own.calls.filter(|own| *own < calls) {
+                Some(own) => (own, named("calls")),
+                None => (calls, "gateway.calls_per_tool".into()),
+            },
+            deadline: match own.deadline.filter(|own| *own < deadline) {
+                Some(own) => (own, named("deadline")),
+                None => (deadline, "gateway.call_deadline".into()),
+            },
+        }
+    }
+}
+
+/// Whether a call surely was not sent, for a reason that may be over at once. Nothing else is repeated.
+fn is_worth_repeating(error: &tools::Error) -> bool {
+    let may_pass = matches!(
+        error,
+        tools::Error::SessionLost { .. }
+            | tools::Error::Gone { .. }
+            | tools::Error::Stopped { .. }
+            | tools::Error::Unreachable { .. }
+    );
+    may_pass && !error.may_have_run()
+}
+
 /// What went wrong at the tool: with the code of a refusal where one says the same.
-fn fault(shared: &Shared, slot: Arc<Slot>, error: &tools::Error) -> Stop {
+fn fault(slot: Arc<Slot>, error: &tools::Error, bounds: &Bounds) -> Stop {
     let code = match error {
         tools::Error::Rpc(error) => return Stop::Error(error.raw.clone()),
-        tools::Error::TimedOut { .. } => {
-            let limit_ms = u64::try_from(shared.config.call_deadline.as_millis()).unwrap_or(u64::MAX);
-            let refusal = Refusal::timed_out(&slot.id, limit_ms, "gateway.call_deadline");
+        tools::Error::TimedOut { sent, .. } => {
+            let (limit, setting) = &bounds.deadline;
+            let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+            let refusal = if *sent { Refusal::timed_out } else { Refusal::not_taken };
+            let refusal = refusal(&slot.id, limit_ms, setting);
             return Stop::Refused(Arc::new(refusal), Some(slot));
         }
-        tools::Error::Stopped => Code::NotRunning,
+        tools::Error::TooLong { .. } => {
+            let reason = format!("{} (setting `tools.message_bytes`)", crate::sentence(error));
+            return failed(&slot, &reason, true);
+        }
+        tools::Error::Stopped { sent: false } | tools::Error::Gone { sent: false, .. } => Code::NotRunning,
         tools::Error::Unreachable { sent: false, .. } => Code::Unreachable,
         tools::Error::Address { .. } => Code::Address,
         tools::Error::Redirected { .. } => Code::Redirected,

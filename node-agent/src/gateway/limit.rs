@@ -18,8 +18,8 @@ pub(super) struct Limits {
     calls: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     questions: Arc<Semaphore>,
-    tools: ArcSwap<HashMap<ToolId, Arc<Room>>>,
-    per_tool: usize,
+    /// By tool and how many calls it may have: another version may have another number.
+    tools: ArcSwap<HashMap<(ToolId, usize), Arc<Room>>>,
     queue: usize,
     wait: Duration,
 }
@@ -37,7 +37,6 @@ impl Limits {
             streams: Arc::new(Semaphore::new(config.streams)),
             questions: Arc::new(Semaphore::new(config.questions)),
             tools: ArcSwap::default(),
-            per_tool: config.calls_per_tool,
             queue: config.queue_per_tool,
             wait: config.queue_wait,
         }
@@ -58,9 +57,9 @@ impl Limits {
         Arc::clone(&self.questions).try_acquire_owned().ok()
     }
 
-    /// Room at the tool, after a bounded wait for another call to end.
-    pub(super) async fn tool(&self, tool: &ToolId) -> Option<OwnedSemaphorePermit> {
-        let room = self.room(tool);
+    /// Room at the tool, which may have `calls`, after a bounded wait for another call to end.
+    pub(super) async fn tool(&self, tool: &ToolId, calls: usize) -> Option<OwnedSemaphorePermit> {
+        let room = self.room(tool, calls);
         if let Ok(permit) = Arc::clone(&room.running).try_acquire_owned() {
             return Some(permit);
         }
@@ -69,23 +68,22 @@ impl Limits {
         permit.ok().and_then(Result::ok)
     }
 
-    fn room(&self, tool: &ToolId) -> Arc<Room> {
-        if let Some(room) = self.tools.load().get(tool) {
+    fn room(&self, tool: &ToolId, calls: usize) -> Arc<Room> {
+        let key = (tool.clone(), calls);
+        if let Some(room) = self.tools.load().get(&key) {
             return Arc::clone(room);
         }
-        let new = Arc::new(Room {
-            running: Arc::new(Semaphore::new(self.per_tool)),
-            waiting: Semaphore::new(self.queue),
-        });
+        let new =
+            Arc::new(Room { running: Arc::new(Semaphore::new(calls)), waiting: Semaphore::new(self.queue) });
         self.tools.rcu(|tools| {
             let mut tools = HashMap::clone(tools);
             if tools.len() >= TOOLS {
                 // Who has a call under way holds its room too.
-                tools.retain(|_, room| room.running.available_permits() < self.per_tool);
+                tools.retain(|(_, calls), room| room.running.available_permits() < *calls);
             }
-            tools.entry(tool.clone()).or_insert_with(|| Arc::clone(&new));
+            tools.entry(key.clone()).or_insert_with(|| Arc::clone(&new));
             tools
         });
-        self.tools.load().get(tool).map_or(new, Arc::clone)
+        self.tools.load().get(&key).map_or(new, Arc::clone)
     }
 }

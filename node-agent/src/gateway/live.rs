@@ -10,7 +10,7 @@ use domain::listing::RealText;
 use tokio::sync::watch;
 use tools::{Call, CallError};
 
-use super::upstream::{BeforeWrite, CallFuture, Upstream};
+use super::upstream::{BeforeWrite, CallFuture, CallLimits, Upstream};
 use crate::guard::{Guard, Runtime};
 
 /// A node's guard and its running tools.
@@ -54,7 +54,7 @@ impl Upstream for Live {
                 Some(tool) => tool.call(call, move || before_write()).await,
                 // It was stopped since the permit was made; the table says why, or names its successor.
                 None => match before_write() {
-                    Ok(()) => Err(CallError::Failed(tools::Error::Stopped)),
+                    Ok(()) => Err(CallError::Failed(tools::Error::Stopped { sent: false })),
                     Err(denial) => Err(CallError::Refused(denial)),
                 },
             }
@@ -63,5 +63,9 @@ impl Upstream for Live {
 
     fn real_texts(&self, slot: &Slot) -> Arc<[RealText]> {
         self.runtime.real_texts(&slot.version, &slot.id)
+    }
+
+    fn limits(&self, slot: &Slot) -> CallLimits {
+        self.runtime.limits(&slot.version, &slot.id.tool)
     }
 }

@@ -10,6 +10,7 @@ use futures::stream::unfold;
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::AbortOnDropHandle;
 use tools::RawProgress;
 use tools::envelope;
 
@@ -50,7 +51,8 @@ struct CallStream {
 
 /// Answers a call with a stream: its progress, then its answer, then the end.
 ///
-/// The call runs within the stream, so that a client that goes away drops both.
+/// A client that goes away drops the call. One that stays and does not read does not hold it up: the call
+/// runs beside the stream, so that its tool is free when it has answered.
 pub(super) fn call(
     answer: Answer,
     mut said: Said,
@@ -58,6 +60,8 @@ pub(super) fn call(
     cancel: Option<DropGuard>,
 ) -> Response {
     let last = said.first.take().map(|first| answer::event(&first)).into_iter().collect();
+    let running = AbortOnDropHandle::new(tokio::spawn(answer));
+    let answer: Answer = Box::pin(async move { running.await.ok().flatten() });
     let state = CallStream { answer: Some(answer), said, last, keep_alive, _cancel: cancel };
     answer::events(unfold(state, |mut state| async move { Some((state.next().await?, state)) }))
 }

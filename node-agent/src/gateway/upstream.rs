@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::guard::{Denial, Slot, Table};
 use domain::id::{PluginVersion, ToolId};
@@ -15,6 +16,15 @@ pub type BeforeWrite = Arc<dyn Fn() -> Result<(), Denial> + Send + Sync>;
 
 /// A call under way; dropping it cancels the call.
 pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Result<RawResult, CallError<Denial>>> + Send + 'a>>;
+
+/// What a tool's manifest says of its calls; `None` leaves it to the node's settings, which are never passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallLimits {
+    /// Under way at once.
+    pub calls: Option<usize>,
+    /// For one call.
+    pub deadline: Option<Duration>,
+}
 
 /// The node as the gateway sees it.
 pub trait Upstream: Send + Sync + 'static {
@@ -40,4 +50,9 @@ pub trait Upstream: Send + Sync + 'static {
     /// Texts of the function's input schema that were written out in its listing, with what its
     /// server takes instead. Empty for nearly every function.
     fn real_texts(&self, slot: &Slot) -> Arc<[RealText]>;
+
+    /// What the manifest says of calls of the function's tool.
+    fn limits(&self, _slot: &Slot) -> CallLimits {
+        CallLimits::default()
+    }
 }

@@ -14,6 +14,8 @@ use domain::time::Timestamp;
 use tokio::sync::watch;
 use tools::Tool;
 
+use crate::gateway::CallLimits;
+
 /// The running tools of a node and its clocks.
 #[derive(Debug, Default)]
 pub struct Runtime {
@@ -48,6 +50,8 @@ impl Default for Clock {
 pub(crate) struct Running {
     pub(crate) tool: Arc<Tool>,
     pub(crate) relist: Relist,
+    /// What its manifest says of its calls.
+    pub(crate) limits: CallLimits,
     /// By function, of the newest list.
     pub(crate) real_texts: Arc<ArcSwap<RealTexts>>,
 }
@@ -123,6 +127,11 @@ impl Runtime {
         let running = self.running(version, &function.tool);
         let texts = running.and_then(|running| running.real_texts.load().get(&function.function).cloned());
         texts.unwrap_or_else(|| Arc::new([]))
+    }
+
+    /// What the manifest of a running tool says of its calls.
+    pub(crate) fn limits(&self, version: &PluginVersion, tool: &ToolId) -> CallLimits {
+        self.running(version, tool).map(|running| running.limits).unwrap_or_default()
     }
 
     /// Milliseconds since the node agent started: the clock of [`domain::guard::Table::permit`].

@@ -168,7 +168,7 @@ fn outcome(listed: Listed) -> Result<RawList, Error> {
         let list = List { entries, complete: broken.is_none(), warnings: Vec::new() };
         Ok(RawList { list, broken, ttl: None })
     };
-    let gone = || Error::Gone { status: "stopped answering".into(), stderr: "".into() };
+    let gone = || Error::Gone { status: "stopped answering".into(), stderr: "".into(), sent: true };
     match listed {
         Listed::Complete(entries) => raw(entries, None),
         Listed::Broken(entries) => raw(entries, Some(gone())),

@@ -10,7 +10,7 @@ use domain::origin::{AddressClass, ClassPolicy, class_of_address};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tools::{Tool, ToolEvent, ToolSpec};
+use tools::{Opening, Tool, ToolEvent, ToolSpec};
 
 use super::Supervisor;
 use super::minding::{AfterList, Minding, exit_reason};
@@ -25,6 +25,8 @@ const DRAIN_LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Keeping {
     pub(super) minding: Minding,
     pub(super) stop: CancellationToken,
+    /// How it was best opened the last time.
+    pub(super) opening: Opening,
 }
 
 /// A tool that is up.
@@ -48,6 +50,8 @@ enum End {
     Exited(Arc<str>),
     /// What it is started from changed.
     Changed,
+    /// It may speak another revision by now.
+    Other,
 }
 
 impl Keeping {
@@ -59,9 +63,15 @@ impl Keeping {
                 () = stop.cancelled() => return,
                 started = self.start() => started,
             };
+            // Asked anew after a failure: what does not start any more may have been replaced.
+            self.opening = started.as_ref().map_or(Opening::Probe, |up| up.tool.opening());
             let delay = match started {
                 Ok(mut up) => match self.run(&mut up).await {
                     End::Stopped => return,
+                    End::Other => {
+                        self.opening = Opening::Probe;
+                        continue;
+                    }
                     End::Changed => {
                         self.minding.changed();
                         continue;
@@ -87,7 +97,8 @@ impl Keeping {
         let Minding { sup, bundle, key, instance, .. } = &self.minding;
         let (trust, policy) = sup.guard.read(|view| (Arc::clone(&view.trust), view.policy.clone()));
         let spec = bundle.spec(&key.1, &sup.settings, &trust, &policy);
-        let spec = spec.map_err(|reason| self.minding.no_spec(&reason))?;
+        let mut spec = spec.map_err(|reason| self.minding.no_spec(&reason))?;
+        spec.open_by(self.opening);
         let addresses = match &spec {
             ToolSpec::Url(url) => Some((url.addresses.pinned, url.addresses.policy)),
             ToolSpec::Command(_) => None,
@@ -114,7 +125,12 @@ impl Keeping {
         let tool = Arc::new(tool);
         self.minding.up(tool.confined());
         let real_texts = Arc::default();
-        let running = Running { tool: Arc::clone(&tool), relist, real_texts: Arc::clone(&real_texts) };
+        let running = Running {
+            tool: Arc::clone(&tool),
+            relist,
+            limits: bundle.calls(&key.1),
+            real_texts: Arc::clone(&real_texts),
+        };
         sup.runtime.insert(&key.0, &key.1, &running);
         Ok(Up { tool, exited, requests, lists, real_texts, addresses })
     }
@@ -144,7 +160,10 @@ impl Keeping {
             let delay = tokio::select! {
                 () = stop.cancelled() => return End::Stopped,
                 end = exit(&mut exited) => return End::Exited(end),
-                delay = self.list(up) => delay,
+                after = self.list(up) => match after {
+                    Some(delay) => delay,
+                    None => return End::Other,
+                },
             };
             up.lists.send_modify(|lists| *lists = Lists { ended: lists.ended + 1, under_way: false });
             let timer = tokio::time::sleep(delay);
@@ -165,16 +184,19 @@ impl Keeping {
         }
     }
 
-    /// Lists once. Says when to list next.
-    async fn list(&mut self, up: &Up) -> Duration {
+    /// Lists once. Says when to list next; `None` if it is to be opened anew before that.
+    async fn list(&mut self, up: &Up) -> Option<Duration> {
         loop {
             self.minding.ask();
             let outcome = up.tool.list().await;
+            let is_endpoint = up.addresses.is_some();
+            let is_other = outcome.as_ref().is_err_and(|error| is_endpoint && error.may_be_of_another_era());
             let class = up.tool.connected_to().and_then(|at| class_of_address(at.ip()).ok());
             let class = class.map_or("", AddressClass::name);
             match self.minding.answered(outcome, class, &up.real_texts, rand::random()) {
                 AfterList::Repeat => {}
-                AfterList::Wait(delay) => return delay,
+                AfterList::Wait(_) if is_other => return None,
+                AfterList::Wait(delay) => return Some(delay),
             }
         }
     }

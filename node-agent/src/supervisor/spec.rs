@@ -8,8 +8,12 @@ use domain::id::{PluginVersion, ToolId};
 use domain::listing::MetaPointer;
 use domain::origin::{AddressClass, ClassPolicy, parse_tool_url};
 use domain::plugin_set::{self, OriginTrust, Policy, Trust};
-use plugin::manifest::{self, Manifest, Permissions, Place, expand};
-use tools::{AddressRule, CommandSpec, Confinement, Limits, Offers, ProcessLimits, ToolSpec, UrlSpec};
+use plugin::manifest::{self, Manifest, Permissions, Place, Transport, expand};
+use tools::{
+    AddressRule, CommandSpec, Confinement, Limits, Offers, Opening, ProcessLimits, ToolSpec, UrlSpec,
+};
+
+use crate::gateway::CallLimits;
 
 /// Settings of the node that its tools live under.
 #[derive(Clone, Debug)]
@@ -18,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) path: String,
     /// What tools are told that agents can be asked for.
     pub(crate) offers: Offers,
+    /// What is waited for and read of tools, where the manifest says nothing else.
+    pub(crate) limits: Limits,
     /// What starts the tools' shims.
     pub(crate) shim: Option<PathBuf>,
     /// The node's own listeners, which no remote tool is.
@@ -82,17 +88,18 @@ impl Bundle {
                     path: settings.path.clone(),
                     shim: settings.shim.clone(),
                     log: Some(self.log(tool, &settings.logs)),
-                    process: self.limits(tool, policy),
+                    process: self.process(tool, policy),
                     confine: self
                         .manifest
                         .permissions
                         .get(tool)
                         .map(|it| confinement(it, place, settings, command)),
                     offers: settings.offers,
-                    limits: Limits::default(),
+                    opening: Opening::Probe,
+                    limits: self.limits(tool, settings),
                 }))
             }
-            Some(manifest::ToolSpec::Url { url, allow_http, .. }) => {
+            Some(manifest::ToolSpec::Url { url, allow_http, transport, .. }) => {
                 let parsed = parse_tool_url(url, *allow_http).map_err(|fault| fault.to_string())?;
                 Ok(ToolSpec::Url(UrlSpec {
                     url: parsed.url,
@@ -101,7 +108,11 @@ impl Bundle {
                     resolve: Vec::new(),
                     extra_ca: Vec::new(),
                     offers: settings.offers,
-                    limits: Limits::default(),
+                    opening: match transport {
+                        Transport::Http => Opening::Probe,
+                        Transport::Sse => Opening::Older,
+                    },
+                    limits: self.limits(tool, settings),
                 }))
             }
             Some(other) => {
@@ -111,8 +122,20 @@ impl Bundle {
         }
     }
 
+    /// What is waited for and read of the tool.
+    fn limits(&self, tool: &ToolId, settings: &Settings) -> Limits {
+        let own = self.manifest.limits.get(tool).copied().unwrap_or_default();
+        Limits { probe: own.probe.unwrap_or(settings.limits.probe), ..settings.limits }
+    }
+
+    /// What the manifest says of the tool's calls.
+    pub(crate) fn calls(&self, tool: &ToolId) -> CallLimits {
+        let own = self.manifest.limits.get(tool).copied().unwrap_or_default();
+        CallLimits { calls: own.calls, deadline: own.deadline }
+    }
+
     /// What the edge's policy allows each tool process, and no more than the manifest asks for.
-    fn limits(&self, tool: &ToolId, policy: &Policy) -> ProcessLimits {
+    fn process(&self, tool: &ToolId, policy: &Policy) -> ProcessLimits {
         let most = policy.tool_limits;
         let own = self.manifest.limits.get(tool).copied().unwrap_or_default();
         let least = |own: Option<u64>, most: u64| Some(own.map_or(most, |own| own.min(most)));

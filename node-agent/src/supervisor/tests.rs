@@ -80,6 +80,7 @@ impl Bench {
         let settings = Settings {
             path,
             offers: tools::Offers::default(),
+            limits: tools::Limits::default(),
             shim: None,
             listeners: Vec::new(),
             work: folder.path().join("work"),

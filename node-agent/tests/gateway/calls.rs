@@ -277,13 +277,13 @@ async fn what_goes_wrong_at_the_tool_is_told_with_what_is_known_of_the_call() {
     let failure: Arc<std::sync::Mutex<Option<tools::Error>>> = Arc::default();
     let next = Arc::clone(&failure);
     let node = Node::new(&[same("hello", OPEN)], move |_, _, _| {
-        let error = next.lock().unwrap().take().unwrap();
+        let error = next.lock().unwrap().clone().unwrap();
         async move { Err(CallError::Failed(error)) }
     });
     let served = serve(&node).await;
     let client = Client::new(&served);
     let refused = [
-        (tools::Error::Stopped, "not_running"),
+        (tools::Error::Stopped { sent: false }, "not_running"),
         (
             tools::Error::Unreachable {
                 origin: "https://a.example".into(),
@@ -303,7 +303,7 @@ async fn what_goes_wrong_at_the_tool_is_told_with_what_is_known_of_the_call() {
         assert_eq!(client.call("team__hello", "{}").await.refusal(), code);
     }
     *failure.lock().unwrap() =
-        Some(tools::Error::Gone { status: "ended with exit code 3".into(), stderr: "".into() });
+        Some(tools::Error::Gone { status: "ended with exit code 3".into(), stderr: "".into(), sent: true });
     let answer = client.call("team__hello", "{}").await;
     assert_eq!(answer.json()["result"]["isError"], true);
     assert_eq!(answer.json()["result"]["_meta"]["dev.pintle/failed"], json!({"mayHaveRun": true}));
@@ -337,4 +337,72 @@ async fn a_call_after_a_lost_session_is_repeated_once_and_only_after_a_new_list(
     node.on_relist(|node| node.set(&[Function { listed: Some("{}".into()), ..same("hello", OPEN) }]));
     assert_eq!(client.call("team__hello", "{}").await.refusal(), "drifted");
     assert_eq!(*tries.lock().unwrap(), [false, true, false]);
+}
+
+#[tokio::test]
+async fn a_call_that_surely_was_not_sent_is_repeated_once_and_no_other_is() {
+    use tools::Error;
+    let unreachable =
+        |sent| Error::Unreachable { origin: "https://a.example".into(), reason: "cut".into(), sent };
+    let gone = |sent| Error::Gone { status: "ended".into(), stderr: "".into(), sent };
+    let late = |sent| Error::TimedOut { after: std::time::Duration::from_secs(1), sent };
+    let rows = [
+        (unreachable(false), 2, Some("unreachable")),
+        (gone(false), 2, Some("not_running")),
+        (Error::Stopped { sent: false }, 2, Some("not_running")),
+        (unreachable(true), 1, None),
+        (gone(true), 1, None),
+        (Error::Stopped { sent: true }, 1, None),
+        (Error::StreamEnded { url: "https://a.example".into() }, 1, None),
+        (late(true), 1, Some("timed_out")),
+        (late(false), 1, Some("timed_out")),
+        (
+            Error::Unauthorized { url: "https://a.example".into(), status: 401, challenge: None },
+            1,
+            Some("secret_unavailable"),
+        ),
+    ];
+    for (error, expected, code) in rows {
+        let (failure, tries) = (error.clone(), Arc::new(std::sync::Mutex::new(0)));
+        let seen = Arc::clone(&tries);
+        let node = Node::new(&[same("hello", OPEN)], move |_, _, _| {
+            *seen.lock().unwrap() += 1;
+            let failure = failure.clone();
+            async move { Err(CallError::Failed(failure)) }
+        });
+        let served = serve(&node).await;
+        let answer = Client::new(&served).call("team__hello", "{}").await;
+        assert_eq!(*tries.lock().unwrap(), expected, "{error}");
+        if let Some(code) = code {
+            assert_eq!(answer.refusal(), code, "{error}");
+        } else {
+            let failed = &answer.json()["result"]["_meta"]["dev.pintle/failed"];
+            assert_eq!(failed, &json!({"mayHaveRun": true}), "{error}");
+            assert!(answer.sentence().contains("not known"), "{}", answer.sentence());
+        }
+        assert_eq!(
+            answer.sentence().contains("othing was done"),
+            matches!(error, Error::TimedOut { sent: false, .. })
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_did_not_get_through_the_first_time_is_done_the_second() {
+    let tries = Arc::new(std::sync::Mutex::new(0));
+    let seen = Arc::clone(&tries);
+    let node = Node::new(&[same("hello", OPEN)], move |_, _, _| {
+        let mut tries = seen.lock().unwrap();
+        *tries += 1;
+        let is_first = *tries == 1;
+        async move {
+            if is_first {
+                return Err(CallError::Failed(tools::Error::Stopped { sent: false }));
+            }
+            result(r#"{"content":[]}"#)
+        }
+    });
+    let served = serve(&node).await;
+    let answer = Client::new(&served).call("team__hello", "{}").await.json();
+    assert_eq!(answer["result"].get("isError"), None, "{answer}");
 }

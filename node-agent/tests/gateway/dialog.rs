@@ -138,7 +138,7 @@ async fn a_tool_that_ends_or_withdraws_takes_its_question_back() {
     let (first, second) = (events.json().await, events.json().await);
     let withdrawn = events.json().await;
     assert_eq!(withdrawn["params"]["requestId"], first["id"]);
-    let gone = Error::Gone { status: "was ended by signal 9".into(), stderr: "".into() };
+    let gone = Error::Gone { status: "was ended by signal 9".into(), stderr: "".into(), sent: true };
     outcomes.send(Err(CallError::Failed(gone))).unwrap();
     let withdrawn = events.json().await;
     assert_eq!(

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-use tools::CallError;
+use node_agent::gateway::CallLimits;
+use reqwest::Method;
+use serde_json::value::RawValue;
+use tokio::sync::{Semaphore, mpsc};
+use tools::{CallError, RawProgress};
 
-use crate::client::Client;
+use crate::client::{Client, SOON};
 use crate::node::{Node, OPEN, result, same, serve_with};
 
 /// A tool that answers when it is let.
@@ -154,4 +157,98 @@ async fn stopping_lets_calls_under_way_finish_in_both_eras() {
         assert_eq!(asked.await.unwrap().json()["result"]["content"], serde_json::json!([]));
     }
     stopping.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_manifest_asks_for_fewer_calls_and_less_time_and_never_for_more() {
+    let (node, began, go) = held();
+    let served = serve_with(&node, |config| {
+        config.calls_per_tool = 2;
+        config.queue_per_tool = 0;
+        config.call_deadline = Duration::from_secs(7);
+    })
+    .await;
+    let client = Client::new(&served);
+    *node.limits.lock().unwrap() = CallLimits { calls: Some(1), deadline: Some(Duration::from_secs(3)) };
+    let first = call(&client);
+    began.acquire().await.unwrap().forget();
+    let answer = client.call("team__f", "{}").await;
+    assert_eq!(answer.refusal(), "busy");
+    assert!(answer.sentence().contains("has 1 calls") && answer.sentence().contains("`limits.team.calls`"));
+    *node.limits.lock().unwrap() = CallLimits { calls: Some(100), deadline: Some(Duration::from_secs(100)) };
+    let second = [call(&client), call(&client)];
+    began.acquire_many(2).await.unwrap().forget();
+    let answer = client.call("team__f", "{}").await;
+    assert!(answer.sentence().contains("has 2 calls"), "{}", answer.sentence());
+    go.add_permits(3);
+    first.await.unwrap();
+    for asked in second {
+        asked.await.unwrap();
+    }
+    let node = Node::new(&[same("f", OPEN)], |_, call, _| async move {
+        result(&format!(r#"{{"content":[],"ms":{}}}"#, call.deadline.as_millis()))
+    });
+    let served = serve_with(&node, |config| config.call_deadline = Duration::from_secs(7)).await;
+    for (own, most) in [(3, 3_000), (100, 7_000)] {
+        node.limits.lock().unwrap().deadline = Some(Duration::from_secs(own));
+        let ms = Client::new(&served).call("team__f", "{}").await.json()["result"]["ms"].as_u64().unwrap();
+        assert!((most - 2_000..=most).contains(&ms), "{ms}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_too_many_is_told_so_and_the_others_go_on() {
+    let (node, ..) = held();
+    let served = serve_with(&node, |config| config.connections = 1).await;
+    let (first, second) = (Client::new(&served), Client::new(&served));
+    assert_eq!(first.ask("server/discover", "").await.status, 200);
+    let answer = second.ask("server/discover", "").await;
+    assert_eq!(answer.status, 503);
+    assert!(
+        answer.text.contains("1 connections") && answer.text.contains("gateway.connections"),
+        "{}",
+        answer.text
+    );
+    assert_eq!(first.ask("server/discover", "").await.status, 200);
+}
+
+/// An agent that reads nothing of what it is answered holds up neither its tool nor other agents.
+#[tokio::test]
+async fn an_agent_that_does_not_read_slows_nobody_else() {
+    let (done, mut ended) = mpsc::unbounded_channel();
+    let node = Node::new(&[same("f", OPEN)], move |_, call, _| {
+        let done = done.clone();
+        async move {
+            let text = "x".repeat(4 << 20);
+            if let Some(progress) = call.progress {
+                for step in 0..1_000 {
+                    let params = format!(
+                        r#"{{"progressToken":1,"progress":{step},"message":"{}"}}"#,
+                        "y".repeat(64 << 10)
+                    );
+                    progress.try_send(RawProgress(RawValue::from_string(params).unwrap())).ok();
+                    tokio::task::yield_now().await;
+                }
+            }
+            done.send(()).unwrap();
+            result(&format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#))
+        }
+    });
+    let served = serve_with(&node, |config| {
+        config.calls_per_tool = 1;
+        config.queue_per_tool = 64;
+        config.queue_wait = SOON;
+    })
+    .await;
+    let client = Client::new(&served);
+    let params = r#""name":"team__f","_meta":{"progressToken":1}"#;
+    let mut unread = Vec::new();
+    for _ in 0..8 {
+        let (client, body) = client.modern("1", "tools/call", params);
+        // The head of the answer is there, its body is left where it is.
+        unread.push(client.open(Method::POST, body).await);
+        tokio::time::timeout(SOON, ended.recv()).await.expect("its tool went on").unwrap();
+    }
+    assert_eq!(client.call("team__f", "{}").await.status, 200);
+    drop(unread);
 }

@@ -14,7 +14,7 @@ use domain::id::{EdgeName, PluginVersion, ToolId};
 use domain::listing::RealText;
 use domain::plugin_set::{FunctionTrust, Kind, Policy, ToolTrust, Trust};
 use domain::time::Timestamp;
-use node_agent::gateway::{BeforeWrite, CallFuture, Config, Gateway, Token, Upstream};
+use node_agent::gateway::{BeforeWrite, CallFuture, CallLimits, Config, Gateway, Token, Upstream};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tools::{Call, CallError, RawResult};
@@ -49,6 +49,7 @@ pub struct Node {
     on_relist: Mutex<Option<Change>>,
     tool: Box<Tool>,
     pub real_texts: Mutex<Arc<[RealText]>>,
+    pub limits: Mutex<CallLimits>,
 }
 
 impl Node {
@@ -68,6 +69,7 @@ impl Node {
             on_relist: Mutex::new(None),
             tool: Box::new(move |name, call, before| Box::pin(tool(name, call, before))),
             real_texts: Mutex::new(Arc::new([])),
+            limits: Mutex::default(),
         })
     }
 
@@ -134,6 +136,10 @@ impl Upstream for Node {
 
     fn real_texts(&self, _slot: &Slot) -> Arc<[RealText]> {
         Arc::clone(&self.real_texts.lock().unwrap())
+    }
+
+    fn limits(&self, _slot: &Slot) -> CallLimits {
+        *self.limits.lock().unwrap()
     }
 }
 

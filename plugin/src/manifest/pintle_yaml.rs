@@ -3,6 +3,7 @@
 //! Tools are read in [`tool`], remote URLs in [`url`]; this file reads what stands around them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use domain::id::{PluginName, ToolId};
 
@@ -172,12 +173,17 @@ fn limits(at: &At<'_>, tools: &Tools<'_>, faults: &mut Faults) -> BTreeMap<ToolI
     let mut all = BTreeMap::new();
     for (key, line, at) in at.members(faults) {
         let id = tools.find(key, line, &at.path, faults);
-        let fields = at.fields(&["memory", "files", "processes"], faults);
+        let known = ["memory", "files", "processes", "calls", "deadline", "probe"];
+        let fields = at.fields(&known, faults);
         let memory = fields.get("memory").and_then(|at| amount(at, LEAST.0, "a size such as 512MiB", faults));
         let files = fields.get("files").and_then(|at| amount(at, LEAST.1, "a number", faults));
         let processes = fields.get("processes").and_then(|at| amount(at, LEAST.2, "a number", faults));
+        let calls = fields.get("calls").and_then(|at| amount(at, 1, "a number", faults));
+        let calls = calls.and_then(|calls| usize::try_from(calls).ok());
+        let deadline = fields.get("deadline").and_then(|at| time(at, Duration::from_secs(1), faults));
+        let probe = fields.get("probe").and_then(|at| time(at, Duration::from_millis(10), faults));
         if let Some(id) = id {
-            all.insert(id, ToolLimits { memory, files, processes });
+            all.insert(id, ToolLimits { memory, files, processes, calls, deadline, probe });
         }
     }
     all
@@ -193,6 +199,21 @@ fn amount(at: &At<'_>, least: u64, what: &str, faults: &mut Faults) -> Option<u6
     if found.is_none() {
         let got = format!("`{}` is not {what}, {least} or more", shown(text));
         faults.add(at.line(), &at.path, got, format!("write {what}"));
+    }
+    found
+}
+
+/// A time up to an hour, with its unit.
+fn time(at: &At<'_>, least: Duration, faults: &mut Faults) -> Option<Duration> {
+    const UNITS: [(&str, u64); 3] = [("ms", 1), ("s", 1_000), ("m", 60_000)];
+    const MOST: Duration = Duration::from_hours(1);
+    let text = at.text(faults)?;
+    let unit = UNITS.iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?.trim_end(), size)));
+    let time = unit.and_then(|(count, size)| count.parse::<u64>().ok()?.checked_mul(*size));
+    let found = time.map(Duration::from_millis).filter(|time| (least..=MOST).contains(time));
+    if found.is_none() {
+        let got = format!("`{}` is not a time of {least:?} to an hour", shown(text));
+        faults.add(at.line(), &at.path, got, "write a time such as 500ms, 30s or 5m");
     }
     found
 }

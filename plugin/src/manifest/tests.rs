@@ -74,6 +74,15 @@ fn an_unknown_key_is_named_with_its_line_and_the_likeliest_one() {
     check(&(tool("team") + "limits: { taem: { files: 64 } }\n"), &["no tool `taem`", "`team`"]);
     check(&(tool("team") + "limits: { team: { memory: 4GB } }\n"), &["limits.team.memory", "512MiB"]);
     check(&(tool("team") + "limits: { team: { files: 3 } }\n"), &["limits.team.files", "16 or more"]);
+    check(&(tool("team") + "limits: { team: { calls: 0 } }\n"), &["limits.team.calls", "1 or more"]);
+    check(
+        &(tool("team") + "limits: { team: { deadline: 60 } }\n"),
+        &["limits.team.deadline", "such as 500ms"],
+    );
+    check(
+        &(tool("team") + "limits: { team: { deadline: 1ms } }\n"),
+        &["limits.team.deadline", "1s to an hour"],
+    );
     check(&(tool("team") + "listing: { ignored: {} }\n"), &["listing.ignored", "`ignore`"]);
     check(&(tool("team") + "zzzzzzzzzz: 1\n"), &["known are `name`"]);
 }
@@ -192,6 +201,10 @@ fn a_url_that_may_not_be_called_is_refused() {
     ] {
         assert_eq!(faults(&url(bad, "")).len(), 1, "{bad}");
     }
+    let older =
+        format!("name: a\nversion: 1.0.0\n{}", url("https://mcp.example.com/sse", ", transport: sse"));
+    let older = &Manifest::read(&older).unwrap().tools["crm"];
+    assert!(matches!(older, ToolSpec::Url { transport: Transport::Sse, .. }), "{older:?}");
     let plain = format!("name: a\nversion: 1.0.0\n{}", url("http://mcp.example.com/", ", allow_http: true"));
     assert!(Manifest::read(&plain).is_ok());
 }
@@ -231,6 +244,7 @@ fn a_host_from_a_connection_needs_its_parameter() {
     check(&url("https://mcp.example.com/", ", connection: crn"), &["no connection `crn`", "`crm`"]);
     check(&url("https://${params.token}.example.com/", ", connection: crm"), &["the secret `token`"]);
     check(&url("https://${HOST}/", ", connection: crm"), &["`${HOST}` is no variable"]);
+    check(&url("https://mcp.example.com/", ", transport: SSE"), &["tools.crm.transport", "`sse`"]);
     check(&url("http://${params.host}/", ", connection: crm"), &["tools.crm.url"]);
 }
 
@@ -301,7 +315,8 @@ fn the_manifest_of_the_design_is_read_as_it_is_meant() {
         ToolSpec::Url {
             url: "https://${params.host}/mcp".into(),
             connection: Some("crm".into()),
-            allow_http: false
+            allow_http: false,
+            transport: Transport::Http,
         }
     );
     assert_eq!(
@@ -324,5 +339,14 @@ fn what_a_tool_may_take_is_read_with_its_units() {
         + &tool("team")
         + "limits: { team: { memory: 512MiB, processes: 3 } }\n";
     let limits = Manifest::read(&text).unwrap().limits["team"];
-    assert_eq!(limits, ToolLimits { memory: Some(512 << 20), files: None, processes: Some(3) });
+    let wanted = ToolLimits { memory: Some(512 << 20), processes: Some(3), ..ToolLimits::default() };
+    assert_eq!(limits, wanted);
+    let text = "name: greeter\nversion: 1.0.0\n".to_owned()
+        + &tool("team")
+        + "limits: { team: { calls: 4, deadline: 2m, probe: 250ms } }\n";
+    let limits = Manifest::read(&text).unwrap().limits["team"];
+    let (deadline, probe) = (Duration::from_mins(2), Duration::from_millis(250));
+    let wanted =
+        ToolLimits { calls: Some(4), deadline: Some(deadline), probe: Some(probe), ..ToolLimits::default() };
+    assert_eq!(limits, wanted);
 }

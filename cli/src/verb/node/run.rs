@@ -11,9 +11,11 @@ use crate::embed;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
+const EXAMPLE: &str = "Example:\n  pintle node run --listen 127.0.0.1:7410 --set gateway.call_deadline=20m";
+
 /// Flags of `pintle node run`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  pintle node run --listen 127.0.0.1:7410")]
+#[command(after_help = EXAMPLE, after_long_help = embed::settings_help(EXAMPLE))]
 pub(crate) struct Args {
     /// What the node keeps [default: node in the data folder]
     #[arg(long, value_name = "DIR", env = "PINTLE_NODE_DATA")]
@@ -21,6 +23,9 @@ pub(crate) struct Args {
     /// Where agents reach it
     #[arg(long, default_value = "127.0.0.1:7410", value_name = "ADDR")]
     pub listen: SocketAddr,
+    /// A setting of the node; may be given again [`--help` lists them]
+    #[arg(long = "set", value_name = "NAME=VALUE", env = "PINTLE_NODE_SET", value_delimiter = ',')]
+    pub settings: Vec<String>,
 }
 
 /// Runs until Ctrl-C or SIGTERM, then finishes calls in flight and stops.
@@ -39,7 +44,7 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     }
     embed::log_to_stderr();
     let out = &context.out;
-    let node = embed::start_node(data, args.listen).await?;
+    let node = embed::start_node(data, args.listen, &args.settings).await?;
     let endpoint = embed::endpoint(&node);
     if out.is_json() {
         out.json(&json!({"mcp": endpoint}))?;

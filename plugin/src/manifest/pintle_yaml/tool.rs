@@ -80,7 +80,10 @@ fn tool(at: &At<'_>, connections: &BTreeMap<String, Connection>, faults: &mut Fa
     let kinds: Vec<&str> = KINDS.into_iter().filter(|kind| present.contains(kind)).collect();
     let [kind] = kinds.as_slice() else {
         if kinds.is_empty() {
-            at.fields(&[&KINDS[..], &["env", "connection", "allow_http", "args"]].concat(), faults);
+            at.fields(
+                &[&KINDS[..], &["env", "connection", "allow_http", "transport", "args"]].concat(),
+                faults,
+            );
             let remedy = "add one of `command`, `url`, `bash`, `node`, `python`";
             faults.add(at.line(), &at.path, "nothing says how the tool is run or reached", remedy);
         } else {
@@ -96,7 +99,7 @@ fn tool(at: &At<'_>, connections: &BTreeMap<String, Connection>, faults: &mut Fa
     match *kind {
         "command" => command(&at.fields(&["command", "env"], faults), faults),
         "url" => {
-            let fields = at.fields(&["url", "connection", "allow_http"], faults);
+            let fields = at.fields(&["url", "connection", "allow_http", "transport"], faults);
             url::read(&fields, connections, faults)
         }
         "bash" => {

@@ -10,7 +10,7 @@ use domain::origin::parse_tool_url;
 use super::super::fault::{Faults, did_you_mean, shown};
 use super::super::reader::{At, Fields};
 use super::super::variable::{Piece, pieces};
-use super::super::{Connection, ToolSpec};
+use super::super::{Connection, ToolSpec, Transport};
 
 /// Bytes of a URL: servers and proxies commonly refuse longer ones.
 const MOST_BYTES: usize = 2_048;
@@ -25,13 +25,14 @@ enum Part {
     Path,
 }
 
-/// Reads `url`, `connection` and `allow_http`.
+/// Reads `url`, `connection`, `allow_http` and `transport`.
 pub(super) fn read(
     fields: &Fields<'_>,
     connections: &BTreeMap<String, Connection>,
     faults: &mut Faults,
 ) -> Option<ToolSpec> {
     let allow_http = fields.get("allow_http").is_some_and(|at| at.flag(faults));
+    let transport = fields.get("transport").and_then(|at| at.word(&Transport::WORDS, faults));
     let connection = fields.get("connection").and_then(|at| connection(at, connections, faults));
     let at = fields.get("url")?;
     let text = at.text(faults)?;
@@ -73,6 +74,7 @@ pub(super) fn read(
         url: text.to_owned(),
         connection: fields.get("connection").and_then(|at| at.text(&mut Faults::new(""))).map(str::to_owned),
         allow_http,
+        transport: transport.unwrap_or_default(),
     })
 }
 
