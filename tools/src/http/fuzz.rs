@@ -41,6 +41,7 @@ fn events_are_the_same_however_their_bytes_come() {
         resolve: Vec::new(),
         extra_ca: Vec::new(),
         offers: crate::Offers::default(),
+        opening: crate::spec::Opening::default(),
         limits: Limits::default(),
     };
     let client = AssertUnwindSafe(runtime.block_on(async { Client::new(spec).unwrap() }));
