@@ -33,6 +33,8 @@ struct Incoming<'a> {
 struct Call<'a> {
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
+    #[serde(borrow, rename = "protocolVersion")]
+    version: Option<&'a str>,
 }
 
 /// The answer to one message; `None` for a notification.
@@ -40,7 +42,11 @@ fn answer(message: &str) -> Option<String> {
     let message: Incoming<'_> = serde_json::from_str(message).ok()?;
     let id = message.id?.get();
     let result = match message.method? {
-        "initialize" => r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"echo","version":"1"}}"#.to_owned(),
+        // Whatever is asked for: some clients know no newer one.
+        "initialize" => format!(
+            r#"{{"protocolVersion":"{}","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"echo","version":"1"}}}}"#,
+            message.params.and_then(|params| params.version).unwrap_or("2025-11-25")
+        ),
         "tools/list" => r#"{"tools":[{"name":"echo","description":"Answers with its arguments.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}]}"#.to_owned(),
         "tools/call" => {
             let arguments = message.params.and_then(|params| params.arguments).map_or("{}", RawValue::get);
