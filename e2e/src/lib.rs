@@ -6,6 +6,7 @@
 pub mod api;
 pub mod bridged;
 pub mod conformance;
+pub mod differential;
 pub mod disk;
 pub mod fleet;
 pub mod front;

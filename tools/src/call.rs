@@ -1,11 +1,10 @@
 //! One call of a function: what goes to the tool, what comes back.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::dialog::{Listener, LogLevel};
@@ -16,6 +15,9 @@ use crate::error::Error;
 /// and without a reason.
 pub const RESULT_DEPTH: usize = 120;
 
+/// Where the `reason` of an agent's `notifications/cancelled` is put, raw, before its call is ended.
+pub type Reason = Option<Arc<OnceLock<Box<RawValue>>>>;
+
 /// A call of one function.
 pub struct Call {
     /// The function's raw name, as its server lists it.
@@ -25,8 +27,10 @@ pub struct Call {
     /// Raw `_meta` to send along, such as trace context. Its `progressToken` and the protocol's own
     /// members are replaced by ours.
     pub meta: Option<Box<RawValue>>,
-    /// Where progress goes; full means that some is dropped. Without it the tool is not asked for any.
-    pub progress: Option<mpsc::Sender<RawProgress>>,
+    /// Further members of the params as `,"name":value`, which no revision that we speak knows.
+    pub others: Option<Box<str>>,
+    /// Whether the tool is asked for progress, which the listener hears.
+    pub progress: bool,
     /// Who hears what the tool says during the call, and can be asked. Without it the agent cannot be.
     pub listener: Option<Arc<dyn Listener>>,
     /// The agent's capabilities as a raw object: told to tools of the modern era with each call.
@@ -40,6 +44,8 @@ pub struct Call {
     pub state: Option<Box<RawValue>>,
     /// Ends the call early; the tool is told. Dropping the future does the same.
     pub cancel: CancellationToken,
+    /// Why it is ended early, where the agent says so by then: told to a tool that is told by a message.
+    pub reason: Reason,
     /// Time for the whole call, waiting for the pipe included.
     pub deadline: Duration,
     /// Arguments that `x-mcp-header` of the approved schema sends as headers too (HTTP, modern era).
@@ -55,13 +61,15 @@ impl Call {
             name: name.into(),
             arguments,
             meta: None,
-            progress: None,
+            others: None,
+            progress: false,
             listener: None,
             capabilities: None,
             log_level: None,
             responses: None,
             state: None,
             cancel: CancellationToken::new(),
+            reason: None,
             deadline: Duration::from_mins(1),
             header_params: Vec::new(),
             repeated: false,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use crate::call::RawProgress;
 use crate::envelope::{self, Id};
 
 pub(crate) use board::Board;
@@ -138,6 +139,8 @@ pub enum Said {
     Asks(Question),
     /// It does not wait for the answer to that question of its own any more.
     Withdraws(Id),
+    /// How far it is; only where the call wants to know.
+    Progress(RawProgress),
     /// The raw params of `notifications/message`.
     Log(Box<RawValue>),
     /// The raw params of `notifications/elicitation/complete`; may come when the call has ended.

@@ -26,8 +26,8 @@ use reqwest::Response;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::call::RawProgress;
-use crate::dialog::Board;
+use crate::call::{RawProgress, Reason};
+use crate::dialog::{Board, Said};
 use crate::envelope::{self, IdScan, Message};
 use crate::error::{Error, RpcError};
 use crate::spec::{Limits, UrlSpec};
@@ -107,15 +107,16 @@ impl Http {
     pub(crate) async fn ask(&self, ask: Ask) -> Result<Box<RawValue>, Unanswered> {
         let core = &self.core;
         let session = core.sessions().present();
+        let _in_flight = ask.name.is_some().then(|| core.board.begin(ask.id, ask.listener.clone()));
         let mut waiting = Waiting {
             core: Arc::clone(core),
             session: Arc::clone(&session),
             id: ask.id,
             begun: Arc::default(),
             answered: false,
+            reason: ask.reason.clone(),
         };
         let begun = Arc::clone(&waiting.begun);
-        let _in_flight = ask.name.is_some().then(|| core.board.begin(ask.id, ask.listener.clone()));
         let outcome = tokio::select! {
             biased;
             () = ask.cancel.cancelled() => return Err(Error::Cancelled.into()),
@@ -160,6 +161,7 @@ struct Waiting {
     id: u64,
     begun: Arc<AtomicBool>,
     answered: bool,
+    reason: Reason,
 }
 
 impl Drop for Waiting {
@@ -167,9 +169,8 @@ impl Drop for Waiting {
         if self.answered || self.session.peer.era == Era::Modern || !self.begun.load(Ordering::Acquire) {
             return;
         }
-        let params = format!(r#"{{"requestId":{}}}"#, self.id);
-        let message = envelope::notification("notifications/cancelled", Some(&params));
-        self.core.say(message, Arc::clone(&self.session), ASIDE);
+        self.core.board.gave_up(self.id, std::time::Instant::now());
+        self.core.say(wire::cancelled(self.id, &self.reason), Arc::clone(&self.session), ASIDE);
     }
 }
 
@@ -375,6 +376,6 @@ fn progress(params: &RawValue, ask: Option<&Ask>) {
     };
     let token = envelope::members(params).and_then(|members| members.get("progressToken"));
     if token.and_then(envelope::Id::from_raw).and_then(|token| token.as_u64()) == Some(id) {
-        progress.try_send(RawProgress(params.to_owned())).ok();
+        progress.hear(Said::Progress(RawProgress(params.to_owned())));
     }
 }

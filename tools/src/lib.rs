@@ -21,7 +21,7 @@ mod tool;
 mod waiters;
 mod wire;
 
-pub use call::{Call, CallError, HeaderParam, RESULT_DEPTH, RawProgress, RawResult};
+pub use call::{Call, CallError, HeaderParam, RESULT_DEPTH, RawProgress, RawResult, Reason};
 pub use confine::{Confined, Confinement, supported as confines};
 pub use dialog::{Back, ELICITATION, Listener, LogLevel, Offers, Question, ROOTS, Reply, SAMPLING, Said};
 pub use error::{AddressRefusal, EndpointFault, Error, RpcError};

@@ -25,8 +25,8 @@ use serde_json::value::RawValue;
 use tokio::process::Child;
 use tokio::sync::mpsc;
 
+use crate::call::Reason;
 use crate::confine::Confined;
-use crate::envelope;
 use crate::error::Error;
 use crate::spec::CommandSpec;
 use crate::start::StartError;
@@ -166,7 +166,13 @@ impl Drop for Connection {
 async fn ask_on(shared: &Shared, pipe: &Pipe, ask: Ask) -> Result<Box<RawValue>, Unanswered> {
     let receiver = shared.waiters.wait_for(ask.id, ask.progress.clone()).map_err(Error::unsent)?;
     let _in_flight = ask.name.is_some().then(|| shared.board.begin(ask.id, ask.listener.clone()));
-    let waiting = Waiting { shared, id: ask.id, cancellable: ask.cancellable, begun: AtomicBool::new(false) };
+    let waiting = Waiting {
+        shared,
+        id: ask.id,
+        cancellable: ask.cancellable,
+        begun: AtomicBool::new(false),
+        reason: ask.reason.clone(),
+    };
     let message = ask.message();
     let answer = async {
         match pipe.write(&message, ask.gate.as_ref(), &waiting.begun).await {
@@ -200,14 +206,15 @@ struct Waiting<'a> {
     id: u64,
     cancellable: bool,
     begun: AtomicBool,
+    reason: Reason,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let waited = self.shared.waiters.forget(self.id);
         if waited && self.cancellable && self.begun.load(Ordering::Acquire) {
-            let params = format!(r#"{{"requestId":{}}}"#, self.id);
-            self.shared.say(envelope::notification("notifications/cancelled", Some(&params)));
+            self.shared.board.gave_up(self.id, std::time::Instant::now());
+            self.shared.say(wire::cancelled(self.id, &self.reason));
         }
     }
 }

@@ -237,7 +237,7 @@ impl Tool {
 
     fn call_ask(&self, call: Call, gate: Gate) -> Ask {
         let id = self.next_id();
-        let token = call.progress.is_some().then_some(id);
+        let token = (call.progress && call.listener.is_some()).then_some(id);
         let agent = OfAgent { capabilities: call.capabilities.as_deref(), log_level: call.log_level };
         let meta = wire::meta(call.meta.as_deref(), self.era(), token, &agent);
         let mut params = [r#"{"name":"#, &envelope::quoted(&call.name)].concat();
@@ -253,12 +253,14 @@ impl Tool {
                 params.push_str(value);
             }
         }
+        params.push_str(call.others.as_deref().unwrap_or_default());
         params.push('}');
         let mut ask = Ask::new(id, "tools/call", params, Some(call.deadline));
         ask.header_params = header_values(call.header_params, call.arguments.as_deref());
-        ask.progress = call.progress;
+        ask.progress = call.listener.clone().filter(|_| call.progress);
         ask.listener = call.listener;
         ask.cancel = call.cancel;
+        ask.reason = call.reason;
         ask.gate = Some(gate);
         ask.name = Some(call.name);
         ask.repeated = call.repeated;

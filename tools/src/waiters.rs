@@ -1,12 +1,13 @@
 //! Who waits for which answer, where all answers come on one stream: stdout, or the one of 2024-11-05.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use crate::call::RawProgress;
+use crate::dialog::{Listener, Said};
 use crate::envelope;
 use crate::error::Error;
 
@@ -15,7 +16,7 @@ pub(crate) type Outcome = Result<Box<RawValue>, Error>;
 /// One that waits.
 struct Waiter {
     answer: oneshot::Sender<Outcome>,
-    progress: Option<mpsc::Sender<RawProgress>>,
+    progress: Option<Arc<dyn Listener>>,
 }
 
 /// All that wait on one stream, until it ends.
@@ -37,7 +38,7 @@ impl Waiters {
     pub(crate) fn wait_for(
         &self,
         id: u64,
-        progress: Option<mpsc::Sender<RawProgress>>,
+        progress: Option<Arc<dyn Listener>>,
     ) -> Result<oneshot::Receiver<Outcome>, Error> {
         let mut inside = self.inside();
         if let Some(error) = &inside.closed {
@@ -67,12 +68,13 @@ impl Waiters {
         ids.next().copied().filter(|_| ids.next().is_none())
     }
 
-    /// Hands progress on; a caller that does not keep up misses some.
+    /// Hands progress on.
     pub(crate) fn progress(&self, params: &RawValue) {
         let token = envelope::members(params).and_then(|members| members.get("progressToken"));
         let Some(id) = token.and_then(envelope::Id::from_raw).and_then(|id| id.as_u64()) else { return };
-        if let Some(progress) = self.inside().by_id.get(&id).and_then(|waiter| waiter.progress.as_ref()) {
-            progress.try_send(RawProgress(params.to_owned())).ok();
+        let listener = self.inside().by_id.get(&id).and_then(|waiter| waiter.progress.clone());
+        if let Some(listener) = listener {
+            listener.hear(Said::Progress(RawProgress(params.to_owned())));
         }
     }
 

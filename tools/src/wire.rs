@@ -7,11 +7,10 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{HeaderParam, RawProgress};
+use crate::call::{HeaderParam, Reason};
 use crate::dialog::{Listener, LogLevel, Offers};
 use crate::envelope;
 use crate::error::{Error, RpcError};
@@ -89,11 +88,13 @@ pub(crate) struct Ask {
     pub(crate) method: &'static str,
     /// The whole params object.
     pub(crate) params: String,
-    pub(crate) progress: Option<mpsc::Sender<RawProgress>>,
+    /// Who hears how far it is, where that is asked for.
+    pub(crate) progress: Option<std::sync::Arc<dyn Listener>>,
     /// Of a call, whose `name` is set.
     pub(crate) listener: Option<std::sync::Arc<dyn Listener>>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) cancel: CancellationToken,
+    pub(crate) reason: Reason,
     /// Asked at the moment of writing; absent for what is no call.
     pub(crate) gate: Option<Gate>,
     /// For headers of the modern era: the function's name, and values of arguments.
@@ -114,6 +115,7 @@ impl Ask {
             listener: None,
             deadline,
             cancel: CancellationToken::new(),
+            reason: None,
             gate: None,
             name: None,
             header_params: Vec::new(),
@@ -126,6 +128,16 @@ impl Ask {
     pub(crate) fn message(&self) -> String {
         envelope::request(&self.id.into(), self.method, Some(&self.params))
     }
+}
+
+/// What tells a tool that a request of ours is given up.
+pub(crate) fn cancelled(id: u64, reason: &Reason) -> String {
+    let reason = reason.as_ref().and_then(|reason| reason.get());
+    let params = match reason {
+        Some(reason) => format!(r#"{{"requestId":{id},"reason":{reason}}}"#),
+        None => format!(r#"{{"requestId":{id}}}"#),
+    };
+    envelope::notification("notifications/cancelled", Some(&params))
 }
 
 /// Our own params with the `_meta` that an era wants.

@@ -12,6 +12,7 @@ mod clients;
 mod configured;
 mod conformance;
 mod demo;
+mod differential;
 mod draining;
 mod identity;
 mod reach;

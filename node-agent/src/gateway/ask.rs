@@ -55,6 +55,7 @@ impl<'s> Asking<'s> {
                     open.question.forget();
                 }
             }
+            Said::Progress(progress) => self.agent.progress(&progress),
             Said::Log(params) => self.agent.log(&params),
             Said::Elicited(params) => {
                 self.agent.say(envelope::notification(ELICITED, Some(params.get())));

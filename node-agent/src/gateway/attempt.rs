@@ -8,9 +8,8 @@ use domain::digest::ListingHash;
 use domain::guard::{Denial, Permit, Slot};
 use domain::refusal::{Code, Refusal};
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tools::{Call, CallError, Listener, RawProgress, RawResult};
+use tools::{Call, CallError, Listener, RawResult};
 
 use super::call::Asked;
 use super::protocol::{Era, URL_REQUIRED};
@@ -53,7 +52,6 @@ pub(super) enum Stop {
 
 /// Who makes a call, besides what was asked.
 pub(super) struct From {
-    pub(super) progress: Option<mpsc::Sender<RawProgress>>,
     /// Who hears the tool, where the agent can.
     pub(super) ear: Option<Arc<Ear>>,
     /// Answers to what the tool asked before.
@@ -85,7 +83,7 @@ pub(super) async fn attempt(shared: &Arc<Shared>, asked: &Asked, mut from: From)
             let refusal = Refusal::busy(&tool, count(bounds.calls.0), &bounds.calls.1);
             return Err(Stop::Refused(Arc::new(refusal), Some(slot)));
         };
-        call.progress.clone_from(&from.progress);
+        call.progress = asked.agent.token.is_some();
         call.listener = from.ear.clone().map(|ear| ear as Arc<dyn Listener>);
         call.responses.clone_from(&from.round.responses);
         call.state.clone_from(&from.round.state);
@@ -165,6 +163,8 @@ fn gate(shared: &Arc<Shared>, permit: Permit) -> BeforeWrite {
 fn prepare(shared: &Shared, asked: &Asked, slot: &Arc<Slot>) -> Result<Call, Stop> {
     let mut call = Call::new(&slot.id.function, asked.arguments.clone());
     call.meta.clone_from(&asked.meta);
+    call.others.clone_from(&asked.others);
+    call.reason.clone_from(&asked.reason);
     call.capabilities = asked.agent.capabilities.raw();
     call.log_level = asked.agent.log_level;
     // A function whose text is not here yet is approved by its hash; there is no schema to go by.

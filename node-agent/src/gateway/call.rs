@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tools::envelope::{self, Id};
-use tools::{LogLevel, RawProgress};
+use tools::envelope::{self, Id, Object};
+use tools::{LogLevel, Reason};
 
 use super::attempt::{self, Done, From, Stop, attempt};
 use super::capability::Capabilities;
@@ -25,8 +24,10 @@ pub(super) struct Asked {
     pub(super) name: Box<str>,
     pub(super) arguments: Option<Box<RawValue>>,
     pub(super) meta: Option<Box<RawValue>>,
-    /// The client's own token, if it wants progress.
-    pub(super) token: Option<Box<RawValue>>,
+    /// Further members of the params as `,"name":value`.
+    pub(super) others: Option<Box<str>>,
+    /// Why it is cancelled, once its client says so.
+    pub(super) reason: Reason,
     /// Who asks.
     pub(super) agent: Agent,
     /// Answers to what was asked of it, and our own state (2026-07-28).
@@ -58,10 +59,12 @@ impl Asked {
             name: name.into(),
             arguments: arguments.map(ToOwned::to_owned),
             meta: meta.map(ToOwned::to_owned),
-            token: token.filter(|token| Id::from_raw(token).is_some()).map(ToOwned::to_owned),
+            others: others(&params),
+            reason: None,
             agent: Agent::default(),
             retry: None,
         };
+        asked.agent.token = token.filter(|token| Id::from_raw(token).is_some()).map(ToOwned::to_owned);
         if era == Era::Modern {
             let of_meta = of_meta.unwrap_or_default();
             asked.agent.capabilities = Capabilities::read(of_meta.get(CAPABILITIES_KEY));
@@ -83,19 +86,26 @@ impl Asked {
     }
 }
 
+/// Members that a call has by some revision: those that are made anew for the tool, and `task`, since tasks are
+/// not carried.
+const KNOWN: [&str; 6] = ["name", "arguments", "_meta", "inputResponses", "requestState", "task"];
+
+/// Members that no revision has, which are the tool's to know.
+fn others(params: &Object<'_>) -> Option<Box<str>> {
+    let is_other = |name: &RawValue| envelope::text(name).is_none_or(|name| !KNOWN.contains(&&*name));
+    let others = params.iter().filter(|(name, _)| is_other(name));
+    let text: String = others.flat_map(|(name, value)| [",", name.get(), ":", value.get()]).collect();
+    (!text.is_empty()).then(|| text.into())
+}
+
 /// Calls, and gives the answer; `None` if `cancel` came first. Dropped, the call is cancelled.
-pub(super) async fn run(
-    shared: Arc<Shared>,
-    asked: Asked,
-    progress: Option<mpsc::Sender<RawProgress>>,
-    cancel: CancellationToken,
-) -> Option<Answered> {
+pub(super) async fn run(shared: Arc<Shared>, asked: Asked, cancel: CancellationToken) -> Option<Answered> {
     let started = Instant::now();
     let asked = Arc::new(asked);
     let outcome = tokio::select! {
         biased;
         () = cancel.cancelled() => None,
-        outcome = carried(&shared, &asked, progress) => Some(outcome),
+        outcome = carried(&shared, &asked) => Some(outcome),
     };
     let (answer, ended) = match outcome {
         None => (None, "cancelled"),
@@ -113,19 +123,15 @@ pub(super) async fn run(
 pub(super) type Ended = (Answered, &'static str);
 
 /// The call in the way that its agent takes part in it.
-async fn carried(
-    shared: &Arc<Shared>,
-    asked: &Arc<Asked>,
-    progress: Option<mpsc::Sender<RawProgress>>,
-) -> Result<Ended, Stop> {
+async fn carried(shared: &Arc<Shared>, asked: &Arc<Asked>) -> Result<Ended, Stop> {
     let round = match &asked.retry {
-        Some(Round { state: Some(_), .. }) => return hold::resume(shared, asked, progress).await,
+        Some(Round { state: Some(_), .. }) => return hold::resume(shared, asked).await,
         // Answers without a state of ours continue no call: they are the tool's to judge.
         Some(Round { responses, .. }) => Round { responses: responses.clone(), state: None },
         None => Round { responses: None, state: None },
     };
     if !asked.agent.listens() {
-        let from = From { progress, ear: None, round };
+        let from = From { ear: None, round };
         return match attempt(shared, asked, from).await {
             Err(Stop::Input(done)) => input::input(shared, asked, &done, 0),
             outcome => completed(asked, &outcome?),
@@ -133,9 +139,9 @@ async fn carried(
     }
     let (ear, heard) = Ear::new(&asked.agent);
     if asked.era == Era::Modern {
-        return hold::begin(shared, asked, (ear, heard), progress, round, 0).await;
+        return hold::begin(shared, asked, (ear, heard), round, 0).await;
     }
-    let from = From { progress, ear: Some(ear), round };
+    let from = From { ear: Some(ear), round };
     let call = Box::pin(attempt(shared, asked, from));
     completed(asked, &ask::carry(shared, &asked.agent, heard, call).await?)
 }

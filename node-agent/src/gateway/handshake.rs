@@ -14,11 +14,10 @@ use super::capability::Capabilities;
 use super::post::{Head, respond, unsupported};
 use super::protocol::{
     BATCHES, CANCELLED, CAPABILITIES, Era, HANDSHAKE, INVALID_REQUEST, LIST_CHANGED, METHOD_NOT_FOUND,
-    PARSE_ERROR, PROGRESS, SERVER_INFO, SESSION_HEADER,
+    MODERN, PARSE_ERROR, PROGRESS, SERVER_INFO, SESSION_HEADER,
 };
 use super::session::Session;
 use super::stream::{self, Announce, OfSession};
-use super::talk::Agent;
 use super::{Shared, answer, discover};
 
 /// Messages of one batch; more than clients of that one revision ever sent.
@@ -50,14 +49,16 @@ pub(super) async fn post(shared: &Arc<Shared>, head: &Head<'_>, message: Message
 /// Answers a batch, which one revision has.
 pub(super) async fn batch(shared: &Arc<Shared>, head: &Head<'_>, text: &[u8]) -> Response {
     let bad = |code, sentence: &str| answer::failure(StatusCode::BAD_REQUEST, None, code, sentence);
+    let one = "one message is expected; only revision 2025-03-26 has batches";
+    if head.version == Some(MODERN) {
+        return bad(INVALID_REQUEST, one);
+    }
     let Ok(items) = serde_json::from_slice::<Vec<&RawValue>>(text) else {
         return bad(PARSE_ERROR, "the body is no JSON");
     };
     let session = match session(shared, head) {
         Ok(session) if session.version == BATCHES => session,
-        Ok(_) => {
-            return bad(INVALID_REQUEST, "one message is expected; only revision 2025-03-26 has batches");
-        }
+        Ok(_) => return bad(INVALID_REQUEST, one),
         Err(response) => return *response,
     };
     if items.is_empty() || items.len() > BATCH {
@@ -79,9 +80,12 @@ async fn one_of_batch(shared: &Arc<Shared>, session: &Arc<Session>, item: &RawVa
         }
         Ok(Message::Request { id, method, params }) if method == "tools/call" => {
             match asked(session, &id, params) {
-                Ok(asked) => {
+                Ok(mut asked) => {
                     let under = session.begin(&id);
-                    let answered = call::run(Arc::clone(shared), asked, None, under.cancel.clone()).await;
+                    asked.reason = Some(Arc::clone(&under.reason));
+                    // Its answers come together: there is no stream for progress.
+                    asked.agent.token = None;
+                    let answered = call::run(Arc::clone(shared), asked, under.cancel.clone()).await;
                     answered.map(|answered| answered.text)
                 }
                 Err(sentence) => Some(envelope::failure(Some(&id), &Asked::error(sentence))),
@@ -94,12 +98,9 @@ async fn one_of_batch(shared: &Arc<Shared>, session: &Arc<Session>, item: &RawVa
 /// A call of a session's client.
 fn asked(session: &Arc<Session>, id: &Id, params: Option<&RawValue>) -> Result<Asked, &'static str> {
     let mut asked = Asked::read(id.clone(), Era::Handshake, params)?;
-    asked.agent = Agent {
-        capabilities: session.capabilities.clone(),
-        log_level: session.log_level(),
-        session: Some(Arc::clone(session)),
-        out: None,
-    };
+    asked.agent.capabilities = session.capabilities.clone();
+    asked.agent.log_level = session.log_level();
+    asked.agent.session = Some(Arc::clone(session));
     Ok(asked)
 }
 
@@ -136,7 +137,8 @@ fn noted(session: &Session, method: &str, params: Option<&RawValue>) {
     match (method, params) {
         (CANCELLED, _) => {
             if let Some(id) = id("requestId") {
-                session.cancel(&id);
+                let reason = params.and_then(envelope::members).and_then(|params| params.get("reason"));
+                session.cancel(&id, reason);
             }
         }
         (PROGRESS, Some(params)) => {

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::AbortHandle;
 use tools::envelope::{self, quoted};
-use tools::{ELICITATION, Question, RawProgress, Said};
+use tools::{ELICITATION, Question, Said};
 
 use super::attempt::{Done, From, Stop, attempt, stop, too_many_rounds};
 use super::call::{Answered, Asked, Ended, completed};
@@ -26,9 +26,6 @@ use super::state::{Rest, called, invalid, opened, sealed};
 use super::talk::Ear;
 use super::{Shared, admit, ask, mark};
 
-/// Progress that waits while nobody listens; the newest says it all.
-const PROGRESS_KEPT: usize = 16;
-
 /// Calls that wait for their agents, by the number in our state.
 #[derive(Default)]
 pub(super) struct Holding(Mutex<HashMap<u64, (Held, AbortHandle)>>);
@@ -38,7 +35,6 @@ struct Held {
     call: Pin<Box<dyn Future<Output = Result<Done, Stop>> + Send>>,
     ear: Arc<Ear>,
     heard: mpsc::Receiver<Said>,
-    progress: mpsc::Receiver<RawProgress>,
     open: Vec<Open>,
     asked_so_far: u64,
 }
@@ -56,26 +52,20 @@ pub(super) async fn begin(
     shared: &Arc<Shared>,
     asked: &Arc<Asked>,
     (ear, heard): (Arc<Ear>, mpsc::Receiver<Said>),
-    progress: Option<mpsc::Sender<RawProgress>>,
     round: Round,
     rounds: u32,
 ) -> Result<Ended, Stop> {
-    let (sender, reports) = mpsc::channel(PROGRESS_KEPT);
-    let from = From { progress: progress.is_some().then_some(sender), ear: Some(Arc::clone(&ear)), round };
+    let from = From { ear: Some(Arc::clone(&ear)), round };
     let call = {
         let (shared, asked) = (Arc::clone(shared), Arc::clone(asked));
         Box::pin(async move { attempt(&shared, &asked, from).await })
     };
-    let held = Held { call, ear, heard, progress: reports, open: Vec::new(), asked_so_far: 0 };
-    carry(shared, asked, held, progress, rounds).await
+    let held = Held { call, ear, heard, open: Vec::new(), asked_so_far: 0 };
+    carry(shared, asked, held, rounds).await
 }
 
 /// Goes on with a call that asked its agent for input.
-pub(super) async fn resume(
-    shared: &Arc<Shared>,
-    asked: &Arc<Asked>,
-    progress: Option<mpsc::Sender<RawProgress>>,
-) -> Result<Ended, Stop> {
+pub(super) async fn resume(shared: &Arc<Shared>, asked: &Arc<Asked>) -> Result<Ended, Stop> {
     let state = opened(shared, asked)?;
     // Out of what is held before anything is awaited: a call that may not go on ends with this.
     let held = match state.held {
@@ -90,7 +80,7 @@ pub(super) async fn resume(
     let responses = asked.retry.as_ref().and_then(|retry| retry.responses.as_deref());
     if let Some(mut held) = held {
         held.answer(responses);
-        return carry(shared, asked, held, progress, state.rounds).await;
+        return carry(shared, asked, held, state.rounds).await;
     }
     let texts: Vec<RealText> = state
         .texts
@@ -106,29 +96,19 @@ pub(super) async fn resume(
         real.and_then(|real| RawValue::from_string(real).ok()).unwrap_or_else(|| responses.to_owned())
     });
     let round = Round { responses, state: state.tool };
-    begin(shared, asked, Ear::new(&asked.agent), progress, round, state.rounds).await
+    begin(shared, asked, Ear::new(&asked.agent), round, state.rounds).await
 }
 
 /// Carries a call on until it ends, or until its agent has to be asked.
-async fn carry(
-    shared: &Arc<Shared>,
-    asked: &Asked,
-    mut held: Held,
-    progress: Option<mpsc::Sender<RawProgress>>,
-    rounds: u32,
-) -> Result<Ended, Stop> {
+async fn carry(shared: &Arc<Shared>, asked: &Asked, mut held: Held, rounds: u32) -> Result<Ended, Stop> {
     loop {
         tokio::select! {
             biased;
             Some(said) = held.heard.recv() => held.hear(shared, asked, said),
-            Some(report) = held.progress.recv() => tell(progress.as_ref(), report),
             outcome = &mut held.call => {
                 // What was said before the end, and not heard yet.
                 while let Ok(said) = held.heard.try_recv() {
                     held.hear(shared, asked, said);
-                }
-                while let Ok(report) = held.progress.try_recv() {
-                    tell(progress.as_ref(), report);
                 }
                 return match outcome {
                     Err(Stop::Input(done)) => input(shared, asked, &done, rounds),
@@ -139,13 +119,6 @@ async fn carry(
                 return pause(shared, asked, held, rounds);
             }
         }
-    }
-}
-
-/// Passes progress on, if its agent listens and keeps up.
-fn tell(progress: Option<&mpsc::Sender<RawProgress>>, report: RawProgress) {
-    if let Some(progress) = progress {
-        progress.try_send(report).ok();
     }
 }
 
@@ -216,6 +189,7 @@ impl Held {
                     self.open.swap_remove(at).question.forget();
                 }
             }
+            Said::Progress(progress) => asked.agent.progress(&progress),
             Said::Log(params) => asked.agent.log(&params),
             // This revision has no such notification.
             Said::Elicited(_) => {}

@@ -150,10 +150,10 @@ pub(super) async fn respond(
     mut asked: Asked,
     under: Option<Under>,
 ) -> Response {
-    let token = asked.token.clone().filter(|_| head.accepts_events);
-    let is_stream = token.is_some() || !head.accepts_json;
+    asked.agent.token = asked.agent.token.take().filter(|_| head.accepts_events);
+    asked.reason = under.as_ref().map(|under| Arc::clone(&under.reason));
+    let is_stream = asked.agent.token.is_some() || !head.accepts_json;
     let cancel = under.as_ref().map_or_else(CancellationToken::new, |under| under.cancel.clone());
-    let (sender, progress) = token.as_ref().map(|_| mpsc::channel(stream::PROGRESS_KEPT)).unzip();
     let mut messages = None;
     if head.accepts_events && asked.agent.listens() {
         let (out, receiver) = mpsc::channel(stream::MESSAGES_KEPT);
@@ -165,7 +165,7 @@ pub(super) async fn respond(
         let shared = Arc::clone(shared);
         async move {
             let _under = under;
-            call::run(shared, asked, sender, cancel).await
+            call::run(shared, asked, cancel).await
         }
     };
     let mut answer: Answer = if is_handshake {
@@ -196,8 +196,7 @@ pub(super) async fn respond(
             answer = Box::pin(std::future::ready(answered));
         }
     }
-    let token = token.unwrap_or_else(|| RawValue::NULL.to_owned());
-    let said = stream::Said { progress, token, messages, first };
+    let said = stream::Said { messages, first };
     stream::call(answer, said, shared.config.keep_alive, guard)
 }
 

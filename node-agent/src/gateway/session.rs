@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -70,7 +70,7 @@ pub(super) struct Session {
     pub(super) ended: CancellationToken,
     /// Rises with each stream that is opened: the newest takes the place of the one before.
     pub(super) stream: watch::Sender<u64>,
-    calls: Mutex<Vec<(u64, Id, CancellationToken)>>,
+    calls: Mutex<Vec<UnderWay>>,
     next_call: AtomicU64,
     /// Calls and streams under way.
     busy: AtomicUsize,
@@ -184,16 +184,19 @@ impl Session {
     pub(super) fn begin(self: &Arc<Self>, id: &Id) -> Under {
         let number = self.next_call.fetch_add(1, Ordering::Relaxed);
         let cancel = self.ended.child_token();
-        lock(&self.calls).push((number, id.clone(), cancel.clone()));
-        Under { use_: self.use_(), number, cancel }
+        let reason = Arc::default();
+        let call = UnderWay { number, id: id.clone(), cancel: cancel.clone(), reason: Arc::clone(&reason) };
+        lock(&self.calls).push(call);
+        Under { use_: self.use_(), number, cancel, reason }
     }
 
     /// Cancels the call of that id, if it is under way. Ids keep their JSON type: `1` is not `"1"`.
-    pub(super) fn cancel(&self, id: &Id) {
-        for (_, call, cancel) in lock(&self.calls).iter() {
-            if call == id {
-                cancel.cancel();
+    pub(super) fn cancel(&self, id: &Id, reason: Option<&RawValue>) {
+        for call in lock(&self.calls).iter().filter(|call| call.id == *id) {
+            if let Some(reason) = reason {
+                call.reason.set(reason.to_owned()).ok();
             }
+            call.cancel.cancel();
         }
     }
 
@@ -266,17 +269,27 @@ impl Session {
     }
 }
 
+/// What a session keeps of a call under way.
+struct UnderWay {
+    number: u64,
+    id: Id,
+    cancel: CancellationToken,
+    reason: Arc<OnceLock<Box<RawValue>>>,
+}
+
 /// A call under way.
 pub(super) struct Under {
     use_: Use,
     number: u64,
     /// Cancelled by the client, or by the end of the session.
     pub(super) cancel: CancellationToken,
+    /// Why, if its client said so.
+    pub(super) reason: Arc<OnceLock<Box<RawValue>>>,
 }
 
 impl Drop for Under {
     fn drop(&mut self) {
-        lock(&self.use_.0.calls).retain(|(number, ..)| *number != self.number);
+        lock(&self.use_.0.calls).retain(|call| call.number != self.number);
     }
 }
 

@@ -7,21 +7,14 @@ use std::time::Duration;
 use axum::response::Response;
 use bytes::Bytes;
 use futures::stream::unfold;
-use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
-use tools::RawProgress;
-use tools::envelope;
 
 use super::call::Answered;
 use super::post::said;
-use super::protocol::PROGRESS;
 use super::session::Use;
 use super::{Shared, answer};
-
-/// Progress messages kept for a slow reader; older ones say nothing that the newest does not.
-pub(super) const PROGRESS_KEPT: usize = 64;
 
 /// Messages kept for a slow reader; more are refused to the tool.
 pub(super) const MESSAGES_KEPT: usize = 64;
@@ -31,10 +24,7 @@ pub(super) type Answer = Pin<Box<dyn Future<Output = Option<Answered>> + Send>>;
 
 /// What is said before a call's answer.
 pub(super) struct Said {
-    pub(super) progress: Option<mpsc::Receiver<RawProgress>>,
-    /// The client's own progress token.
-    pub(super) token: Box<RawValue>,
-    /// Questions and log messages, where the client can be told.
+    /// Progress, questions and log messages, where the client can be told.
     pub(super) messages: Option<mpsc::Receiver<String>>,
     /// The first of them, if it came already.
     pub(super) first: Option<String>,
@@ -74,13 +64,9 @@ impl CallStream {
         let answer = self.answer.as_mut()?;
         tokio::select! {
             biased;
-            Some(progress) = said(&mut self.said.progress) => Some(event(&progress, &self.said.token)),
             Some(message) = said(&mut self.said.messages) => Some(answer::event(&message)),
             answer = answer => {
                 self.answer = None;
-                while let Some(Ok(progress)) = self.said.progress.as_mut().map(mpsc::Receiver::try_recv) {
-                    self.last.push_back(event(&progress, &self.said.token));
-                }
                 while let Some(Ok(message)) = self.said.messages.as_mut().map(mpsc::Receiver::try_recv) {
                     self.last.push_back(answer::event(&message));
                 }
@@ -90,10 +76,6 @@ impl CallStream {
             () = tokio::time::sleep(self.keep_alive) => Some(answer::comment()),
         }
     }
-}
-
-fn event(progress: &RawProgress, token: &RawValue) -> Bytes {
-    answer::event(&envelope::notification(PROGRESS, Some(&progress.with_token(token))))
 }
 
 /// What a stream of announcements says.

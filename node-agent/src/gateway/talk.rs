@@ -7,16 +7,19 @@ use domain::guard::Slot;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tools::envelope;
-use tools::{Listener, LogLevel, Said};
+use tools::{Listener, LogLevel, RawProgress, Said};
 
 use super::capability::Capabilities;
-use super::protocol::{ELICITED, LOG};
+use super::protocol::{ELICITED, LOG, PROGRESS};
 use super::session::Session;
 use super::shown::shown;
 
 /// What a tool may say before it is heard; a call is looked after at once, so more is a flood, of which
 /// log messages are dropped and questions refused.
 const UNHEARD: usize = 64;
+
+/// Of what is kept for an agent, or for who looks after its call: room that progress and log messages leave.
+const FOR_QUESTIONS: usize = 16;
 
 /// Who made a call, and how it is spoken to.
 #[derive(Clone, Default)]
@@ -26,6 +29,8 @@ pub(super) struct Agent {
     pub(super) log_level: Option<LogLevel>,
     /// Its session, in the handshake revisions.
     pub(super) session: Option<Arc<Session>>,
+    /// Its own token, if it wants progress and can read a stream.
+    pub(super) token: Option<Box<RawValue>>,
     /// Where messages of the call's own stream go, if its client can read one.
     pub(super) out: Option<mpsc::Sender<String>>,
 }
@@ -33,7 +38,10 @@ pub(super) struct Agent {
 impl Agent {
     /// Whether a tool could have anything to say to it.
     pub(super) fn listens(&self) -> bool {
-        self.session.is_some() || self.log_level.is_some() || self.capabilities.raw().is_some()
+        self.session.is_some()
+            || self.token.is_some()
+            || self.log_level.is_some()
+            || self.capabilities.raw().is_some()
     }
 
     /// Sends a message on the call's stream, or on the session's own where that is gone; whether there
@@ -57,9 +65,23 @@ impl Agent {
             Some(level) => LogLevel::of(params) >= level,
             None => self.session.is_some(),
         };
-        if wants {
+        if wants && self.keeps_up() {
             self.say(envelope::notification(LOG, Some(&shown(params.get()).0)));
         }
+    }
+
+    /// Passes progress on, under the agent's own token.
+    pub(super) fn progress(&self, progress: &RawProgress) {
+        if let (Some(token), Some(out)) = (&self.token, &self.out)
+            && self.keeps_up()
+        {
+            out.try_send(envelope::notification(PROGRESS, Some(&progress.with_token(token)))).ok();
+        }
+    }
+
+    /// Whether there is room for more than questions, which must not be kept from it by what can be missed.
+    fn keeps_up(&self) -> bool {
+        self.out.as_ref().is_none_or(|out| out.capacity() > FOR_QUESTIONS)
     }
 }
 
@@ -101,6 +123,9 @@ impl Listener for Ear {
     }
 
     fn hear(&self, said: Said) {
+        if matches!(said, Said::Progress(_) | Said::Log(_)) && self.said.capacity() <= FOR_QUESTIONS {
+            return;
+        }
         if let Err(mpsc::error::TrySendError::Closed(Said::Elicited(params))) = self.said.try_send(said)
             && let Some(session) = self.session.as_ref().and_then(Weak::upgrade)
         {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use node_agent::bridge;
 use node_agent::gateway::{Config, Gateway, Token, Upstream};
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split,
@@ -12,10 +11,9 @@ use tokio::io::{
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tools::RawProgress;
 
 use crate::client::{SOON, modern_body};
-use crate::node::{Dropped, Function, Node, OPEN, Served, result, same, serve};
+use crate::node::{Dropped, Function, Node, OPEN, Served, report, result, same, serve};
 
 struct Bridge {
     stdin: WriteHalf<DuplexStream>,
@@ -120,13 +118,13 @@ fn slow() -> (Arc<Node>, mpsc::UnboundedReceiver<String>, mpsc::UnboundedReceive
     let (started, began) = mpsc::unbounded_channel();
     let (dropped, ended) = mpsc::unbounded_channel();
     let node = Node::new(&[same("hello", OPEN)], move |_, call, _| {
-        let arguments = call.arguments.map(|arguments| arguments.get().to_owned()).unwrap_or_default();
+        let arguments =
+            call.arguments.as_ref().map(|arguments| arguments.get().to_owned()).unwrap_or_default();
         started.send(arguments.clone()).unwrap();
         let gone = Dropped(dropped.clone(), arguments);
         async move {
-            if let Some(progress) = call.progress {
-                let params = r#"{"progressToken":3,"progress":1}"#.to_owned();
-                progress.send(RawProgress(RawValue::from_string(params).unwrap())).await.unwrap();
+            if call.progress {
+                report(&call, r#"{"progressToken":3,"progress":1}"#.to_owned());
                 return result(r#"{"content":[]}"#);
             }
             std::future::pending::<()>().await;

@@ -31,6 +31,20 @@ async fn arguments_and_results_arrive_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn params_that_no_revision_has_are_the_tools_to_know_and_those_of_the_protocol_are_not() {
+    let node = Node::new(&[same("f", OPEN)], |_, call, _| {
+        let others = call.others.map(String::from).unwrap_or_default();
+        async move { result(&format!(r#"{{"content":[]{others}}}"#)) }
+    });
+    let served = serve(&node).await;
+    let session = Client::new(&served).handshake("2025-11-25").await;
+    let sent = r#""x":{ "n":1e400},"n\u0061me":"team__f","\u200b" : [1 ],"task":{"ttl":1},"requestState":"s","_meta":{}"#;
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{{sent}}}}}"#);
+    let answer = session.post(body).await;
+    assert!(answer.text.contains(r#""content":[],"x":{ "n":1e400},"\u200b":[1 ]}"#), "{}", answer.text);
+}
+
+#[tokio::test]
 async fn content_that_nobody_knows_yet_and_members_named_twice_pass() {
     let sent: Arc<Mutex<String>> = Arc::default();
     let next = Arc::clone(&sent);

@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
-use tools::RawProgress;
+use tools::{Call, Said};
 
 use crate::client::{Client, Events, SOON};
-use crate::node::{Dropped, Node, OPEN, result, same, serve, serve_with};
+use crate::node::{Dropped, Node, OPEN, report, result, same, serve, serve_with};
 
 /// A tool that never answers; what it got, and when it was given up.
 fn slow() -> (Arc<Node>, mpsc::UnboundedReceiver<String>, mpsc::UnboundedReceiver<String>) {
@@ -95,6 +95,55 @@ async fn a_session_cancels_its_own_call_of_that_very_id() {
 }
 
 #[tokio::test]
+async fn why_a_session_cancels_is_there_for_the_tool_before_its_call_ends() {
+    let (send, mut calls) = mpsc::unbounded_channel::<Call>();
+    let node = Node::new(&[same("slow", OPEN)], move |_, call, _| {
+        send.send(call).unwrap();
+        std::future::pending()
+    });
+    let served = serve(&node).await;
+    let client = Client::new(&served).handshake("2025-11-25").await;
+    let (asking, body) = (client.clone(), call("1", "x"));
+    let asked = tokio::spawn(async move { asking.post(body).await.status });
+    let under_way = timeout(SOON, calls.recv()).await.unwrap().unwrap();
+    let reason = r#""en\u006fugh""#;
+    let params = format!(r#"{{"requestId":1,"reason":{reason}}}"#);
+    let cancelled = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#);
+    client.post(cancelled).await;
+    assert_eq!(asked.await.unwrap(), 202);
+    assert_eq!(under_way.reason.unwrap().get().unwrap().get(), reason);
+}
+
+#[tokio::test]
+async fn what_a_tool_says_during_a_call_comes_in_its_order() {
+    let node = Node::new(&[same("slow", OPEN)], |_, call, _| async move {
+        for step in 0..8 {
+            let log = format!(r#"{{"level":"error","data":{step}}}"#);
+            let listener = call.listener.as_ref().unwrap();
+            listener.hear(Said::Log(RawValue::from_string(log).unwrap()));
+            report(&call, format!(r#"{{"progressToken":7,"progress":{step}}}"#));
+        }
+        result(r#"{"content":[]}"#)
+    });
+    let served = serve(&node).await;
+    let session = Client::new(&served).handshake("2025-11-25").await;
+    let (modern, body) = Client::new(&served).modern(
+        "1",
+        "tools/call",
+        r#""name":"team__slow","_meta":{"progressToken":1,"io.modelcontextprotocol/logLevel":"debug"}"#,
+    );
+    let of_session = call("1", "x").replace(r#""arguments""#, r#""_meta":{"progressToken":1},"arguments""#);
+    for (client, body) in [(session, of_session), (modern, body)] {
+        let mut events = Events::new(client.open(Method::POST, body).await);
+        for step in 0..8 {
+            assert_eq!(events.json().await["params"]["data"], step);
+            assert_eq!(events.json().await["params"]["progress"], step);
+        }
+        assert!(events.json().await["result"].is_object());
+    }
+}
+
+#[tokio::test]
 async fn a_lost_connection_is_no_cancellation_in_a_session_unless_it_is_set_so() {
     for is_set in [false, true] {
         let (node, mut began, mut ended) = slow();
@@ -118,11 +167,13 @@ async fn a_lost_connection_is_no_cancellation_in_a_session_unless_it_is_set_so()
 
 fn reporting() -> Arc<Node> {
     Node::new(&[same("slow", OPEN)], |_, call, _| async move {
-        let Some(progress) = call.progress else { return result(r#"{"content":[]}"#) };
+        if !call.progress {
+            return result(r#"{"content":[]}"#);
+        }
         for step in ["0.5", "0.4", "1e400"] {
             let params =
                 format!(r#"{{"progressToken":7,"progress":{step},"total":18446744073709551616,"x":{{}}}}"#);
-            progress.send(RawProgress(RawValue::from_string(params).unwrap())).await.unwrap();
+            report(&call, params);
         }
         result("{\n  \"content\": []\r\n}")
     })
@@ -168,11 +219,11 @@ async fn who_does_not_want_progress_or_cannot_read_it_gets_json() {
 
 #[tokio::test]
 async fn a_session_gets_progress_and_two_agents_with_the_same_numbers_are_kept_apart() {
-    let (send, streams) = mpsc::unbounded_channel::<(Value, mpsc::Sender<RawProgress>)>();
+    let (send, streams) = mpsc::unbounded_channel::<(Value, Call)>();
     let streams = Arc::new(tokio::sync::Mutex::new(streams));
     let node = Node::new(&[same("slow", OPEN)], move |_, call, _| {
-        let arguments: Value = serde_json::from_str(call.arguments.unwrap().get()).unwrap();
-        send.send((arguments.clone(), call.progress.unwrap())).unwrap();
+        let arguments: Value = serde_json::from_str(call.arguments.as_ref().unwrap().get()).unwrap();
+        send.send((arguments.clone(), call)).unwrap();
         async move {
             if arguments["who"] == "x" {
                 return result(r#"{"content":[]}"#);
@@ -191,14 +242,11 @@ async fn a_session_gets_progress_and_two_agents_with_the_same_numbers_are_kept_a
         )
     };
     let mut of_y = Events::new(y.open(Method::POST, call("y")).await);
-    let (_, progress) = timeout(SOON, streams.lock().await.recv()).await.unwrap().unwrap();
+    let (_, call_of_y) = timeout(SOON, streams.lock().await.recv()).await.unwrap().unwrap();
     let mut of_x = Events::new(x.open(Method::POST, call("x")).await);
     assert_eq!(of_x.json().await["result"]["content"], json!([]));
     assert!(of_x.next().await.is_none());
-    progress
-        .send(RawProgress(RawValue::from_string(r#"{"progressToken":3,"progress":1}"#.into()).unwrap()))
-        .await
-        .unwrap();
+    report(&call_of_y, r#"{"progressToken":3,"progress":1}"#.to_owned());
     assert_eq!(of_y.json().await["params"], json!({"progressToken": 1, "progress": 1}));
     y.post(cancelled("1")).await;
     assert!(of_y.next().await.is_none(), "a cancelled call's stream ends without an answer");

@@ -112,6 +112,8 @@ async fn only_the_oldest_of_its_revisions_has_batches() {
         format!(r#"[{PING},{},{{"jsonrpc":"2.0","method":"notifications/x"}},7,{}]"#, call(3), call(4));
     let new = client.handshake("2025-06-18").await;
     assert_eq!(new.post(batch.clone()).await.code(), -32600);
+    let (modern, _) = client.modern("1", "tools/call", r#""name":"team__echo""#);
+    assert_eq!(modern.post("[]").await.code(), -32600, "not that its revision is unknown");
     let old = client.handshake("2025-03-26").await;
     let answers = old.post(batch).await.json();
     let ids: Vec<_> = answers.as_array().unwrap().iter().map(|answer| answer["id"].clone()).collect();

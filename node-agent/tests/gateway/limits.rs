@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use node_agent::gateway::CallLimits;
 use reqwest::Method;
-use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, mpsc};
-use tools::{CallError, RawProgress};
+use tools::CallError;
 
 use crate::client::{Client, SOON};
-use crate::node::{Node, OPEN, result, same, serve_with};
+use crate::node::{Node, OPEN, report, result, same, serve_with};
 
 /// A tool that answers when it is let.
 fn held() -> (Arc<Node>, Arc<Semaphore>, Arc<Semaphore>) {
@@ -220,13 +219,13 @@ async fn an_agent_that_does_not_read_slows_nobody_else() {
         let done = done.clone();
         async move {
             let text = "x".repeat(4 << 20);
-            if let Some(progress) = call.progress {
+            if call.progress {
                 for step in 0..1_000 {
                     let params = format!(
                         r#"{{"progressToken":1,"progress":{step},"message":"{}"}}"#,
                         "y".repeat(64 << 10)
                     );
-                    progress.try_send(RawProgress(RawValue::from_string(params).unwrap())).ok();
+                    report(&call, params);
                     tokio::task::yield_now().await;
                 }
             }

@@ -17,7 +17,7 @@ use domain::time::Timestamp;
 use node_agent::gateway::{BeforeWrite, CallFuture, CallLimits, Config, Gateway, Token, Upstream};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
-use tools::{Call, CallError, RawResult};
+use tools::{Call, CallError, RawProgress, RawResult, Said};
 
 pub type Outcome = Result<RawResult, CallError<Denial>>;
 type Tool = dyn Fn(String, Call, BeforeWrite) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send + Sync;
@@ -228,5 +228,12 @@ pub struct Dropped(pub mpsc::UnboundedSender<String>, pub String);
 impl Drop for Dropped {
     fn drop(&mut self) {
         self.0.send(self.1.clone()).ok();
+    }
+}
+
+/// Reports how far a call is, as its tool would.
+pub fn report(call: &Call, params: String) {
+    if let Some(listener) = &call.listener {
+        listener.hear(Said::Progress(RawProgress(RawValue::from_string(params).unwrap())));
     }
 }

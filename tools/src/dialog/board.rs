@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 
@@ -20,6 +21,11 @@ const OPEN: usize = 64;
 /// Elicitations by URL that are remembered, so that their agent hears of their end; people finish them
 /// within minutes.
 const URLS: usize = 64;
+/// How long a call that was given up counts as one that its tool may speak of: tools end such a call at once,
+/// or when they next look whether they should.
+const AFTERWARDS: Duration = Duration::from_secs(10);
+/// Such calls that are remembered; the oldest is forgotten first.
+const GIVEN_UP: usize = 1_024;
 
 /// What a tool says to whom.
 pub(crate) struct Board {
@@ -31,10 +37,18 @@ pub(crate) struct Board {
 struct Places {
     /// `None` of an agent that cannot be asked.
     calls: HashMap<u64, Option<Arc<dyn Listener>>>,
+    /// Calls that the tool has not answered and nobody waits for any more, oldest first.
+    given_up: VecDeque<GivenUp>,
     /// By the tool's own id.
     open: HashMap<Id, Arc<dyn Listener>>,
     /// By the tool's `elicitationId`.
     urls: VecDeque<(Box<str>, Arc<dyn Listener>)>,
+}
+
+struct GivenUp {
+    id: u64,
+    listener: Option<Arc<dyn Listener>>,
+    until: Instant,
 }
 
 /// A call under way, until it is dropped.
@@ -45,7 +59,7 @@ pub(crate) struct InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.board.ended(self.id);
+        self.board.places().calls.remove(&self.id);
     }
 }
 
@@ -66,7 +80,21 @@ impl Board {
 
     /// A call has its answer.
     pub(crate) fn ended(&self, id: u64) {
-        self.places().calls.remove(&id);
+        let mut places = self.places();
+        places.calls.remove(&id);
+        places.given_up.retain(|call| call.id != id);
+    }
+
+    /// A call that the tool may have begun with is not waited for any more. What the tool still says of it must
+    /// not be taken for what it says of another agent's.
+    pub(crate) fn gave_up(&self, id: u64, now: Instant) {
+        let mut places = self.places();
+        let Some(listener) = places.calls.remove(&id) else { return };
+        places.forget_given_up(now);
+        if places.given_up.len() >= GIVEN_UP {
+            places.given_up.pop_front();
+        }
+        places.given_up.push_back(GivenUp { id, listener, until: now + AFTERWARDS });
     }
 
     /// A request of the tool: it goes to the agent whose call it came with, to the only agent that has
@@ -168,10 +196,19 @@ impl Board {
 }
 
 impl Places {
-    fn listener(&self, of_call: Option<u64>) -> Result<Arc<dyn Listener>, Unheard> {
-        match of_call {
-            Some(call) => self.calls.get(&call).ok_or(Unheard::NoCall)?.clone().ok_or(Unheard::Deaf),
-            None => only_agent(self.calls.values().map(Option::as_ref)),
+    fn listener(&mut self, of_call: Option<u64>) -> Result<Arc<dyn Listener>, Unheard> {
+        if let Some(call) = of_call {
+            return self.calls.get(&call).ok_or(Unheard::NoCall)?.clone().ok_or(Unheard::Deaf);
+        }
+        self.forget_given_up(Instant::now());
+        let given_up = self.given_up.iter().map(|call| call.listener.as_ref());
+        // Of one agent's, one that goes on hears it.
+        only_agent(given_up.chain(self.calls.values().map(Option::as_ref)))
+    }
+
+    fn forget_given_up(&mut self, now: Instant) {
+        while self.given_up.front().is_some_and(|call| call.until <= now) {
+            self.given_up.pop_front();
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Whose agent a tool's words are for, and what goes back.
 
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -65,6 +66,45 @@ fn nobody_is_meant_where_agents_differ_or_one_is_deaf() {
     assert_eq!(why(&[Some(&x), Some(&y)]), Some(Unheard::Several));
     assert_eq!(why(&[Some(&x), Some(&x_again)]), None);
     assert_eq!(why(&[Some(&x), Some(&x_again), Some(&y)]), Some(Unheard::Several));
+}
+
+#[test]
+fn what_a_tool_says_of_a_call_that_was_given_up_is_not_taken_for_another_agents() {
+    let (board, said) = board();
+    let (x, y) = (ear(1), ear(2));
+    let now = Instant::now();
+    let given_up = board.begin(1, Some(of(&x)));
+    board.gave_up(1, now);
+    drop(given_up);
+    let other = board.begin(2, Some(of(&y)));
+    ask(&board, &said, "1", None);
+    board.log(&raw(r#"{"level":"error"}"#), None);
+    assert!(y.heard.lock().unwrap().is_empty());
+    assert_eq!(said.lock().unwrap().len(), 1, "the question was declined to the tool");
+
+    // Another call of the same agent hears it.
+    drop(other);
+    let again = ear(1);
+    let _again = board.begin(3, Some(of(&again)));
+    board.log(&raw(r#"{"level":"error"}"#), None);
+    assert_eq!(again.heard.lock().unwrap().len(), 1);
+    assert!(x.heard.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_call_that_was_given_up_is_forgotten_with_its_answer_and_after_a_while() {
+    let (board, _said) = board();
+    let long_ago = Instant::now().checked_sub(Duration::from_mins(1)).unwrap();
+    for (id, when) in [(1, Instant::now()), (2, long_ago)] {
+        let given_up = board.begin(id, Some(of(&ear(1))));
+        board.gave_up(id, when);
+        drop(given_up);
+    }
+    board.ended(1);
+    let y = ear(2);
+    let _other = board.begin(3, Some(of(&y)));
+    board.log(&raw(r#"{"level":"error"}"#), None);
+    assert_eq!(y.heard.lock().unwrap().len(), 1);
 }
 
 #[test]

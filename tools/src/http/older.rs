@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{self, Form};
 use super::client::{Client, Outgoing};
 use super::headers;
+use crate::call::Reason;
 use crate::dialog::Board;
-use crate::envelope;
 use crate::error::Error;
 use crate::spec::{Limits, UrlSpec};
 use crate::start::StartError;
@@ -167,8 +167,14 @@ impl Core {
         let receiver = link.waiters.wait_for(ask.id, ask.progress.clone()).map_err(Error::unsent)?;
         let _in_flight = ask.name.is_some().then(|| self.board.begin(ask.id, ask.listener.clone()));
         let begun: Arc<AtomicBool> = Arc::default();
-        let mut waiting =
-            Waiting { core: self, link, id: ask.id, begun: &begun, cancellable: ask.cancellable };
+        let mut waiting = Waiting {
+            core: self,
+            link,
+            id: ask.id,
+            begun: &begun,
+            cancellable: ask.cancellable,
+            reason: ask.reason.clone(),
+        };
         let answer = async {
             self.post(link, &ask, &begun).await?;
             receiver.await.unwrap_or(Err(Error::Stopped { sent: true })).map_err(Unanswered::Failed)
@@ -235,15 +241,15 @@ struct Waiting<'a> {
     id: u64,
     begun: &'a AtomicBool,
     cancellable: bool,
+    reason: Reason,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.link.waiters.forget(self.id);
         if self.cancellable && self.begun.load(Ordering::Acquire) {
-            let params = format!(r#"{{"requestId":{}}}"#, self.id);
-            let message = envelope::notification("notifications/cancelled", Some(&params));
-            self.core.say(message, self.link, ASIDE);
+            self.core.board.gave_up(self.id, std::time::Instant::now());
+            self.core.say(wire::cancelled(self.id, &self.reason), self.link, ASIDE);
         }
     }
 }

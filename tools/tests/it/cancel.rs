@@ -1,14 +1,13 @@
 //! The hook, progress, cancellation, deadlines; over stdio.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::sync::mpsc;
 use tools::{Call, CallError, Error, ToolEvent};
 
-use super::support::{PATIENCE, Stage, call, python, raw, say, send, until};
+use super::support::{PATIENCE, Stage, call, python, raw, reports, say, send, until};
 
 #[tokio::test]
 async fn a_refused_call_never_reaches_the_tool() {
@@ -99,7 +98,6 @@ async fn an_announcement_is_handled_before_what_was_read_after_it() {
 async fn progress_goes_to_its_own_call_and_to_nobody_after_the_answer() {
     let stage = Stage::new();
     let tool = stage.start(json!({})).await;
-    let (sender, mut receiver) = mpsc::channel(8);
     let params = r#"{"progressToken":<TOKEN>,"progress":0.50,"total":9007199254740993,"x":"y"}"#;
     let note =
         |params: &str| format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#);
@@ -109,7 +107,7 @@ async fn progress_goes_to_its_own_call_and_to_nobody_after_the_answer() {
     let lines = json!({"lines": [note(params), unknown, theirs, answer, note(params), answer]});
     let mut call_ = Call::new("say", Some(raw(&lines.to_string())));
     call_.meta = Some(raw(r#"{"progressToken":"agent","traceparent":"00-1"}"#));
-    call_.progress = Some(sender);
+    let mut receiver = reports(&mut call_);
     send(&tool, call_).await.unwrap();
     let progress = receiver.recv().await.unwrap();
     assert_eq!(
@@ -124,7 +122,7 @@ async fn progress_goes_to_its_own_call_and_to_nobody_after_the_answer() {
 }
 
 #[tokio::test]
-async fn without_a_channel_no_progress_is_asked_for() {
+async fn without_a_wish_for_it_no_progress_is_asked_for() {
     let stage = Stage::new();
     let tool = stage.start(json!({})).await;
     let mut call_ = Call::new("echo", Some(raw("{}")));
@@ -139,7 +137,8 @@ async fn without_a_channel_no_progress_is_asked_for() {
 async fn a_cancelled_call_ends_at_once_and_its_late_answer_goes_nowhere() {
     let stage = Stage::new();
     let tool = Arc::new(stage.start(json!({})).await);
-    let stuck = Call::new("stuck", None);
+    let mut stuck = Call::new("stuck", None);
+    stuck.reason = Some(Arc::new(OnceLock::from(raw(r#""the \u0061gent had enough""#))));
     let cancel = stuck.cancel.clone();
     let waiting = tokio::spawn({
         let tool = Arc::clone(&tool);
@@ -165,6 +164,8 @@ async fn a_cancelled_call_ends_at_once_and_its_late_answer_goes_nowhere() {
         all.map(|m| m["params"]["requestId"].as_u64().unwrap()).collect()
     };
     until("the tool was told of both", || cancelled() == [first, second]).await;
+    let told = stage.received().into_iter().find(|m| m["params"]["requestId"] == first).unwrap();
+    assert_eq!(told["params"]["reason"], "the agent had enough");
 }
 
 #[tokio::test]

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use domain::origin::{AddressClass, ClassPolicy};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use tools::{AddressRefusal, Call, CallError, Era, Error, HeaderParam, ToolEvent};
 
-use super::support::{Endpoint, Stage, call, chain, raw, send, text, until, value};
+use super::support::{Endpoint, Stage, call, chain, raw, reports, send, text, until, value};
 
 #[tokio::test]
 async fn each_era_lists_and_calls_in_both_forms() {
@@ -176,9 +175,8 @@ async fn progress_comes_before_the_answer_on_its_own_stream() {
         let stage = Stage::new();
         let endpoint = Endpoint::start(&stage, json!({ "era": era }));
         let tool = stage.open(endpoint.spec("/mcp")).await.unwrap();
-        let (sender, mut receiver) = mpsc::channel(8);
         let mut call_ = Call::new("progress", None);
-        call_.progress = Some(sender);
+        let mut receiver = reports(&mut call_);
         assert_eq!(text(&send(&tool, call_).await.unwrap()), "done");
         let got = receiver.recv().await.unwrap().with_token(&raw("1"));
         assert_eq!(got, r#"{"progressToken":1,"progress":1.50,"total":9007199254740993}"#);
@@ -191,9 +189,8 @@ async fn a_stream_that_ends_before_its_answer_is_taken_up_where_it_ended() {
     let stage = Stage::new();
     let endpoint = Endpoint::start(&stage, json!({"sessions": true, "announces": false}));
     let tool = stage.open(endpoint.spec("/mcp")).await.unwrap();
-    let (progress, mut told) = mpsc::channel(4);
     let mut later = Call::new("later", Some(raw(r#"{"retry":150,"streams":2}"#)));
-    later.progress = Some(progress);
+    let mut told = reports(&mut later);
     let begun = std::time::Instant::now();
     assert_eq!(text(&send(&tool, later).await.unwrap()), "later");
     assert!(begun.elapsed().as_millis() >= 450, "three streams, and the server's time before each");
@@ -224,9 +221,8 @@ async fn a_cancelled_call_closes_its_stream_and_the_handshake_era_is_told_too() 
         let stage = Stage::new();
         let endpoint = Endpoint::start(&stage, json!({ "era": era }));
         let tool = Arc::new(stage.open(endpoint.spec("/mcp")).await.unwrap());
-        let (sender, mut receiver) = mpsc::channel(8);
         let mut call_ = Call::new("slow", None);
-        call_.progress = Some(sender);
+        let mut receiver = reports(&mut call_);
         let cancel = call_.cancel.clone();
         let waiting = tokio::spawn({
             let tool = Arc::clone(&tool);

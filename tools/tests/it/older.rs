@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use tools::{Call, Era, Error, Opening, Tool, ToolEvent};
 
-use super::support::{Endpoint, Stage, call, chain, raw, send, until, value};
+use super::support::{Endpoint, Stage, call, chain, raw, reports, send, until, value};
 
 fn sent(endpoint: &Endpoint) -> Vec<String> {
     let line = |entry: Value| {
@@ -39,9 +38,8 @@ async fn it_is_the_last_that_is_tried_and_lists_calls_and_reports() {
         ];
         assert_eq!(sent(&endpoint), trail);
         assert!(tool.list().await.unwrap().list.complete);
-        let (sender, mut receiver) = mpsc::channel(8);
         let mut call_ = Call::new("echo", Some(raw(r#"{"n": 1e400}"#)));
-        call_.progress = Some(sender);
+        let mut receiver = reports(&mut call_);
         let result = send(&tool, call_).await.unwrap();
         assert!(result.0.get().contains(r#""structuredContent":{"n": 1e400}"#), "{}", result.0.get());
         assert!(receiver.recv().await.unwrap().with_token(&raw("7")).contains(r#""progress":1.50"#));

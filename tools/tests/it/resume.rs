@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use tools::{Call, Error, ToolEvent};
 
-use super::support::{Endpoint, Stage, call, raw, send, text, until};
+use super::support::{Endpoint, Stage, call, raw, reports, send, text, until};
 
 /// The `Last-Event-ID` of each GET for a call's stream.
 fn resumed(endpoint: &Endpoint) -> Vec<Value> {
@@ -21,9 +20,8 @@ async fn an_answer_is_waited_for_over_several_streams_and_nothing_is_called_twic
         let stage = Stage::new();
         let endpoint = Endpoint::start(&stage, json!({"sessions": true}));
         let tool = stage.open(endpoint.spec("/mcp")).await.unwrap();
-        let (sender, mut receiver) = mpsc::channel(8);
         let mut call_ = Call::new("polled", Some(raw(&json!({"polls": 3, "cut": cut}).to_string())));
-        call_.progress = Some(sender);
+        let mut receiver = reports(&mut call_);
         assert_eq!(text(&send(&tool, call_).await.unwrap()), "after 3");
         for step in 1..3 {
             let told = receiver.recv().await.unwrap().with_token(&raw("1"));

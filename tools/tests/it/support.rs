@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tools::{
-    AddressRule, Call, CallError, CommandSpec, Error, Events, Limits, Offers, Opening, ProcessLimits,
-    RawResult, StartError, Tool, ToolEvent, ToolSpec, UrlSpec,
+    AddressRule, Call, CallError, CommandSpec, Error, Events, Limits, Listener, Offers, Opening,
+    ProcessLimits, RawProgress, RawResult, Said, StartError, Tool, ToolEvent, ToolSpec, UrlSpec,
 };
 
 /// Long enough for a loaded machine; nothing waits for it to pass.
@@ -244,4 +244,27 @@ impl Drop for Endpoint {
         self.process.kill().ok();
         self.process.wait().ok();
     }
+}
+
+/// Hears how far a call is, and nothing else.
+struct Progress(mpsc::UnboundedSender<RawProgress>);
+
+impl Listener for Progress {
+    fn agent(&self) -> u64 {
+        0
+    }
+
+    fn hear(&self, said: Said) {
+        if let Said::Progress(progress) = said {
+            self.0.send(progress).ok();
+        }
+    }
+}
+
+/// Has a call report how far it is; the reports, until it has ended.
+pub(crate) fn reports(call: &mut Call) -> mpsc::UnboundedReceiver<RawProgress> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    call.progress = true;
+    call.listener = Some(Arc::new(Progress(sender)));
+    receiver
 }
