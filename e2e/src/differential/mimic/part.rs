@@ -32,19 +32,20 @@ impl Part<'_> {
         let Self { client, voice, .. } = self;
         let id = self.message.id.as_deref().map_or("null", RawValue::get).to_owned();
         let (cancelled, mut call) = watch::channel(Call::Goes);
-        lock(&client.calls).insert(id.clone(), cancelled);
-        let cancelled = async {
+        // Kept to the end: where requests stand alone, another may have the same id.
+        lock(&client.calls).insert(id.clone(), cancelled.clone());
+        let given_up = async {
             tokio::select! {
-                cancelled = call.wait_for(|call| *call != Call::Goes) => match cancelled.as_deref() {
+                () = voice.out.closed(), if voice.ends_with_its_stream => None,
+                call = call.wait_for(|call| *call != Call::Goes) => match call.as_deref() {
                     Ok(Call::Cancelled(reason)) => reason.clone(),
                     _ => None,
                 },
-                () = voice.out.closed(), if voice.ends_with_its_stream => None,
             }
         };
         tokio::select! {
             biased;
-            reason = cancelled => self.note(Seen::Cancelled(reason)),
+            reason = given_up => self.note(Seen::Cancelled(reason)),
             // Noted first: whoever has the answer looks at the notes.
             answer = self.steps() => {
                 let (kind, value) = answer.unwrap_or_else(|odd| {
@@ -58,6 +59,7 @@ impl Part<'_> {
             }
         }
         lock(&client.calls).remove(&id);
+        drop(cancelled);
     }
 
     fn note(&self, seen: Seen) {
