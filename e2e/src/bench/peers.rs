@@ -139,6 +139,7 @@ async fn context_forge(stage: &Stage<'_>, program: &Path) -> anyhow::Result<Peer
         ("PLUGINS_ENABLED", "false"),
         ("SSRF_ALLOW_LOCALHOST", "true"),
         ("LOG_LEVEL", "ERROR"),
+        ("RATE_LIMITING_ENABLED", "false"),
     ];
     let mut command = Command::new(program);
     command.args(["mcpgateway.main:app", "--host", "127.0.0.1", "--workers", "1", "--port"]);

@@ -1,6 +1,8 @@
 //! One POST: reads the body, finds the era, hands the message on; and answers calls in both eras.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::response::Response;
@@ -12,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::envelope::{self, Message};
 
-use super::call::{self, Asked};
+use super::call::{self, Answered, Asked};
 use super::protocol::{
     HANDSHAKE, INVALID_REQUEST, METHOD_HEADER, MODERN, PARSE_ERROR, SESSION_HEADER, VERSION_HEADER,
     VERSION_KEY,
@@ -168,13 +170,10 @@ pub(super) async fn respond(
             call::run(shared, asked, cancel).await
         }
     };
-    let mut answer: Answer = if is_handshake {
-        // Runs on if the connection is lost, as those revisions want it.
-        let run = tokio::spawn(run);
-        Box::pin(async move { run.await.ok().flatten() })
-    } else {
-        Box::pin(run)
-    };
+    let mut answer: Answer = Box::pin(run);
+    if is_handshake {
+        answer = Box::pin(Lasting(Some(answer)));
+    }
     let mut first = None;
     if !is_stream {
         // A stream only where there is something to be said before the answer.
@@ -198,6 +197,29 @@ pub(super) async fn respond(
     }
     let said = stream::Said { messages, first };
     stream::call(answer, said, shared.config.keep_alive, guard)
+}
+
+/// A call that goes on if its connection is lost, as the handshake revisions want it: in a task of its own, which
+/// one that is waited for does not need.
+struct Lasting(Option<Answer>);
+
+impl Future for Lasting {
+    type Output = Option<Answered>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(call) = &mut self.0 else { return Poll::Ready(None) };
+        let answered = std::task::ready!(call.as_mut().poll(context));
+        self.0 = None;
+        Poll::Ready(answered)
+    }
+}
+
+impl Drop for Lasting {
+    fn drop(&mut self) {
+        if let (Some(call), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(call);
+        }
+    }
 }
 
 /// What comes next on a channel that may not be there; nothing then.
