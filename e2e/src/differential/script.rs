@@ -149,7 +149,8 @@ pub(super) fn exchange(seed: u64, ends: Ends) -> Exchange {
         let spoken = heard_of(&steps, request.level.or(ends.level), ends.agent);
         cancel = match writer.random.below(4) {
             0 => Cancel::Whenever(writer.random.below(spoken + 1)),
-            1 => Cancel::AtOnce,
+            // Where nothing shows whose call a tool means, it would go on in the agent's next one.
+            1 if !(ends.stdio && ends.agent == Era::Handshake) => Cancel::AtOnce,
             _ => {
                 steps.push(Step::AwaitCancel);
                 Cancel::At(spoken)
