@@ -14,6 +14,7 @@ mod conformance;
 mod demo;
 mod differential;
 mod draining;
+mod failing;
 mod identity;
 mod reach;
 mod refusals;

@@ -10,7 +10,7 @@ use domain::listing::RealText;
 use tokio::sync::watch;
 use tools::{Call, CallError};
 
-use super::upstream::{BeforeWrite, CallFuture, CallLimits, Upstream};
+use super::upstream::{BeforeWrite, CallFuture, Terms, Upstream};
 use crate::guard::{Guard, Runtime};
 
 /// A node's guard and its running tools.
@@ -65,7 +65,7 @@ impl Upstream for Live {
         self.runtime.real_texts(&slot.version, &slot.id)
     }
 
-    fn limits(&self, slot: &Slot) -> CallLimits {
-        self.runtime.limits(&slot.version, &slot.id.tool)
+    fn terms(&self, slot: &Slot) -> Terms {
+        self.runtime.terms(&slot.version, &slot.id.tool)
     }
 }

@@ -14,7 +14,7 @@ use domain::time::Timestamp;
 use tokio::sync::watch;
 use tools::Tool;
 
-use crate::gateway::CallLimits;
+use crate::gateway::Terms;
 
 /// The running tools of a node and its clocks.
 #[derive(Debug, Default)]
@@ -50,8 +50,8 @@ impl Default for Clock {
 pub(crate) struct Running {
     pub(crate) tool: Arc<Tool>,
     pub(crate) relist: Relist,
-    /// What its manifest says of its calls.
-    pub(crate) limits: CallLimits,
+    /// What its calls go by.
+    pub(crate) terms: Terms,
     /// By function, of the newest list.
     pub(crate) real_texts: Arc<ArcSwap<RealTexts>>,
 }
@@ -129,9 +129,9 @@ impl Runtime {
         texts.unwrap_or_else(|| Arc::new([]))
     }
 
-    /// What the manifest of a running tool says of its calls.
-    pub(crate) fn limits(&self, version: &PluginVersion, tool: &ToolId) -> CallLimits {
-        self.running(version, tool).map(|running| running.limits).unwrap_or_default()
+    /// What calls of a running tool go by.
+    pub(crate) fn terms(&self, version: &PluginVersion, tool: &ToolId) -> Terms {
+        self.running(version, tool).map(|running| running.terms).unwrap_or_default()
     }
 
     /// Milliseconds since the node agent started: the clock of [`domain::guard::Table::permit`].

@@ -14,6 +14,7 @@ use tools::{Opening, Tool, ToolEvent, ToolSpec};
 
 use super::Supervisor;
 use super::minding::{AfterList, Minding, exit_reason};
+use crate::gateway::{Breaker, Terms};
 use crate::guard::{Lists, RealTexts, Relist, Running};
 
 /// How long calls under way may take to end before their tool is stopped.
@@ -37,6 +38,7 @@ struct Up {
     requests: watch::Receiver<u64>,
     lists: watch::Sender<Lists>,
     real_texts: Arc<ArcSwap<RealTexts>>,
+    breaker: Arc<Breaker>,
     /// Which addresses it may be at, since it was started.
     addresses: Option<Pinned>,
 }
@@ -124,15 +126,15 @@ impl Keeping {
         let tool = Tool::start(spec, events).await.map_err(|error| self.minding.start_error(&error))?;
         let tool = Arc::new(tool);
         self.minding.up(tool.confined());
-        let real_texts = Arc::default();
+        let (real_texts, breaker) = (Arc::default(), Arc::default());
         let running = Running {
             tool: Arc::clone(&tool),
             relist,
-            limits: bundle.calls(&key.1),
+            terms: Terms { limits: bundle.calls(&key.1), breaker: Arc::clone(&breaker) },
             real_texts: Arc::clone(&real_texts),
         };
         sup.runtime.insert(&key.0, &key.1, &running);
-        Ok(Up { tool, exited, requests, lists, real_texts, addresses })
+        Ok(Up { tool, exited, requests, lists, real_texts, breaker, addresses })
     }
 
     /// Lists the tool until something ends it, and takes it down.
@@ -189,6 +191,9 @@ impl Keeping {
         loop {
             self.minding.ask();
             let outcome = up.tool.list().await;
+            if outcome.as_ref().is_ok_and(|raw| raw.list.complete) {
+                up.breaker.listed();
+            }
             let is_endpoint = up.addresses.is_some();
             let is_other = outcome.as_ref().is_err_and(|error| is_endpoint && error.may_be_of_another_era());
             let class = up.tool.connected_to().and_then(|at| class_of_address(at.ip()).ok());
