@@ -166,7 +166,9 @@ impl Error {
     pub const fn may_be_of_another_era(&self) -> bool {
         match self {
             Self::Reopen(_) | Self::Status { status: 400 | 404 | 405, .. } => true,
-            Self::Rpc(error) => crate::wire::is_modern(error),
+            Self::Rpc(error) => {
+                matches!(error.status, Some(400 | 404 | 405)) || crate::wire::is_modern(error)
+            }
             _ => false,
         }
     }
@@ -262,6 +264,8 @@ pub struct RpcError {
     pub message: Box<str>,
     /// The whole object, to be passed on.
     pub raw: Box<RawValue>,
+    /// The HTTP status that it came with, if that was a bad one.
+    pub status: Option<u16>,
 }
 
 impl RpcError {
@@ -270,7 +274,7 @@ impl RpcError {
         let members = envelope::members(raw).unwrap_or_default();
         let code = members.get("code").and_then(|code| code.get().parse().ok()).unwrap_or_default();
         let message = members.get("message").and_then(envelope::text).unwrap_or_default();
-        Self { code, message: crate::show::line(&message, 500).into(), raw: raw.to_owned() }
+        Self { code, message: crate::show::line(&message, 500).into(), raw: raw.to_owned(), status: None }
     }
 }
 

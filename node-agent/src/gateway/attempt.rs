@@ -130,7 +130,9 @@ pub(super) async fn attempt(shared: &Arc<Shared>, asked: &Asked, mut from: From)
             Err(CallError::Failed(error)) if is_again => {
                 repeated = true;
                 match error {
-                    tools::Error::SessionLost { .. } => admit::relist(shared, &asked.name).await,
+                    tools::Error::SessionLost { .. } | tools::Error::Reopen(_) => {
+                        admit::relist(shared, &asked.name).await;
+                    }
                     tools::Error::Unreachable { .. } => tokio::time::sleep(AGAIN).await,
                     // What became of the tool is in the table, which is asked again.
                     _ => {}
@@ -265,6 +267,7 @@ fn is_worth_repeating<R>(outcome: &Result<RawResult, CallError<R>>) -> bool {
     let may_pass = matches!(
         error,
         tools::Error::SessionLost { .. }
+            | tools::Error::Reopen(_)
             | tools::Error::Gone { .. }
             | tools::Error::Stopped { .. }
             | tools::Error::Unreachable { .. }

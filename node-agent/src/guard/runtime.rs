@@ -168,7 +168,8 @@ impl Runtime {
         });
     }
 
-    fn running(&self, version: &PluginVersion, tool: &ToolId) -> Option<Running> {
+    /// That tool, if it is up.
+    pub(crate) fn running(&self, version: &PluginVersion, tool: &ToolId) -> Option<Running> {
         // A handful of tools per node, so that a clone of the key is the cheapest way to ask.
         self.tools.load().get(&(version.clone(), tool.clone())).cloned()
     }

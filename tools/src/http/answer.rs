@@ -58,7 +58,9 @@ async fn bad_status(response: Response, url: &str) -> Error {
         header(header::RETRY_AFTER).and_then(|value| value.trim().parse().ok()).map(Duration::from_secs);
     let body = head(response, ERROR_BODY).await;
     let rpc = match envelope::parse(&body) {
-        Ok(Message::Response { outcome: Err(error), .. }) => Some(Box::new(RpcError::from_raw(error))),
+        Ok(Message::Response { outcome: Err(error), .. }) => {
+            Some(Box::new(RpcError { status: Some(status), ..RpcError::from_raw(error) }))
+        }
         _ => None,
     };
     let text = String::from_utf8_lossy(&body);
