@@ -14,6 +14,7 @@ use tools::{Opening, Tool, ToolEvent, ToolSpec};
 
 use super::Supervisor;
 use super::minding::{AfterList, Minding, exit_reason};
+use super::opening::Memory;
 use crate::gateway::{Breaker, Terms};
 use crate::guard::{Lists, RealTexts, Relist, Running};
 
@@ -26,8 +27,10 @@ const DRAIN_LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Keeping {
     pub(super) minding: Minding,
     pub(super) stop: CancellationToken,
-    /// How it was best opened the last time.
+    /// How it is opened next.
     pub(super) opening: Opening,
+    /// How it was best opened the last time.
+    pub(super) memory: Memory,
 }
 
 /// A tool that is up.
@@ -67,6 +70,7 @@ impl Keeping {
             };
             // Asked anew after a failure: what does not start any more may have been replaced.
             self.opening = started.as_ref().map_or(Opening::Probe, |up| up.tool.opening());
+            self.memory.note(self.opening).await;
             let delay = match started {
                 Ok(mut up) => match self.run(&mut up).await {
                     End::Stopped => return,

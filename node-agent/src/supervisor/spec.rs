@@ -13,6 +13,7 @@ use tools::{
     AddressRule, CommandSpec, Confinement, Limits, Offers, Opening, ProcessLimits, ToolSpec, UrlSpec,
 };
 
+use super::opening::Memory;
 use crate::gateway::CallLimits;
 
 /// Settings of the node that its tools live under.
@@ -174,6 +175,16 @@ impl Bundle {
         std::fs::create_dir_all(&folder)
             .map_err(|error| format!("make its folder {}: {error}", folder.display()))?;
         Ok(folder)
+    }
+
+    /// How the tool was opened by an earlier start. Blocks.
+    pub(super) fn opened(&self, tool: &ToolId, below: &Path) -> Memory {
+        let url = match self.manifest.tools.get(tool) {
+            Some(manifest::ToolSpec::Url { url, .. }) => url.as_str(),
+            _ => "",
+        };
+        let name = format!("{}.opening", file_name(tool));
+        Memory::read(below.join(self.version.to_string()).join(name), url)
     }
 
     /// Where the tool's log is kept. It outlives the version, until newer ones need the room.
