@@ -116,8 +116,10 @@ impl Runtime {
     /// The caller asks the table again afterwards: how the list ended is written there. It brings
     /// its own limit of time; a list ends within a minute (`tools::Limits`).
     pub async fn relist(&self, version: &PluginVersion, tool: &ToolId) {
-        if let Some(running) = self.running(version, tool) {
-            running.relist.wait().await;
+        // Nothing else of it is held meanwhile: whoever stops the tool waits until nobody has it.
+        let relist = self.running(version, tool).map(|running| running.relist);
+        if let Some(relist) = relist {
+            relist.wait().await;
         }
     }
 
