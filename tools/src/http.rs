@@ -60,7 +60,7 @@ struct Core {
 
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http").field("url", &self.core.client.url.as_str()).finish_non_exhaustive()
+        f.debug_struct("Http").field("url", &self.core.client.shown()).finish_non_exhaustive()
     }
 }
 
@@ -257,17 +257,17 @@ impl Core {
         ask: &Ask,
         session: Option<&Session>,
     ) -> Result<Box<RawValue>, Error> {
-        let url = self.client.url.as_str();
         let limit = self.limits.message_bytes;
-        match answer::form(response, url).await? {
-            (Form::Nothing, _) => Err(Error::StreamEnded { url: url.into() }),
+        let ended = || Err(Error::StreamEnded { url: self.client.shown() });
+        match answer::form(response, &self.client.url).await? {
+            (Form::Nothing, _) => ended(),
             (Form::Json, response) => {
                 let body = answer::body(response, limit, &self.client).await?;
                 let answer = match envelope::parse(&body).map_err(Error::Unreadable)? {
                     Message::Response { outcome, .. } => Some(wire::outcome(outcome)),
                     Message::Request { .. } | Message::Notification { .. } => None,
                 };
-                answer.unwrap_or_else(|| Err(Error::StreamEnded { url: url.into() }))
+                answer.unwrap_or_else(ended)
             }
             (Form::Events, response) => self.read(response, ask, session).await,
         }
@@ -339,7 +339,7 @@ impl Core {
         let mut headers = headers::of_post();
         headers::add_era(&mut headers, &session.peer, session.id.as_ref());
         let response = self.client.send(&Outgoing::post(headers, message)).await?;
-        match answer::form(response, self.client.url.as_str()).await {
+        match answer::form(response, &self.client.url).await {
             // Some answer 200 with a page or a word.
             Ok(_) | Err(Error::NotMcp { .. }) => Ok(()),
             Err(error) => Err(error),

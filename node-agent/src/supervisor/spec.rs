@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use domain::id::{PluginVersion, ToolId};
 use domain::listing::MetaPointer;
-use domain::origin::{AddressClass, ClassPolicy, parse_tool_url};
+use domain::origin::{AddressClass, ClassPolicy, ShownUrl, parse_tool_url};
 use domain::plugin_set::{self, OriginTrust, Policy, Trust};
 use plugin::manifest::{self, Manifest, Permissions, Place, Transport, expand};
 use tools::{
@@ -50,10 +50,11 @@ impl Bundle {
             let origin = match spec {
                 manifest::ToolSpec::Url { url, allow_http, .. } => {
                     let parsed = parse_tool_url(url, *allow_http);
-                    Some(
-                        parsed
-                            .map_or_else(|_| url.as_str().into(), |parsed| parsed.origin.to_string().into()),
-                    )
+                    let origin = parsed.map_or_else(
+                        |_| ShownUrl::from(url.as_str()).to_string(),
+                        |parsed| parsed.origin.to_string(),
+                    );
+                    Some(origin.into())
                 }
                 _ => None,
             };

@@ -68,8 +68,7 @@ async fn stream(core: &Arc<Core>, session: &Session, place: &mut Place) -> End {
     headers::add_era(&mut headers, &session.peer, session.id.as_ref());
     place.add_to(&mut headers);
     let Ok(response) = core.client.send(&Outgoing::get(headers)).await else { return End::Failed };
-    let url = core.client.url.as_str();
-    let response = match answer::form(response, url).await {
+    let response = match answer::form(response, &core.client.url).await {
         Ok((Form::Events, response)) => response,
         Err(error) => {
             let was_open = core.streams_opened() > 0;

@@ -53,7 +53,7 @@ struct Core {
 
 impl fmt::Debug for Older {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Older").field("url", &self.core.client.url.as_str()).finish_non_exhaustive()
+        f.debug_struct("Older").field("url", &self.core.client.shown()).finish_non_exhaustive()
     }
 }
 
@@ -141,7 +141,7 @@ impl Core {
     }
 
     fn session_lost(&self) -> Error {
-        Error::SessionLost { url: self.client.url.as_str().into() }
+        Error::SessionLost { url: self.client.shown() }
     }
 
     /// Opens a stream in place of one that ended, unless somebody did.
@@ -215,7 +215,7 @@ impl Core {
         link.add_version(&mut outgoing.headers);
         outgoing.to = Some(link.endpoint.clone());
         let response = self.client.send(&outgoing).await?;
-        match answer::form(response, link.endpoint.as_str()).await {
+        match answer::form(response, &link.endpoint).await {
             // What is said besides the status is nothing: a word, mostly.
             Ok((Form::Nothing | Form::Json | Form::Events, _)) | Err(Error::NotMcp { .. }) => Ok(()),
             Err(error) => Err(error.into()),

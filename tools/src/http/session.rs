@@ -83,7 +83,7 @@ impl Sessions {
 
 impl Core {
     pub(super) fn session_lost(&self) -> Error {
-        Error::SessionLost { url: self.client.url.as_str().into() }
+        Error::SessionLost { url: self.client.shown() }
     }
 
     /// Whether an answer says, or may say, that the session is unknown; only endpoints that gave one can

@@ -72,15 +72,15 @@ pub(super) async fn open(core: &Arc<Core>) -> Result<Arc<Link>, StartError> {
     let guard = end.clone().drop_guard();
     let response = async {
         let response = core.client.send(&Outgoing::get(headers::of_stream())).await.map_err(Error::from)?;
-        answer::form(response, core.client.url.as_str()).await
+        answer::form(response, &core.client.url).await
     };
-    let late = |fault| StartError::Opening(Error::Endpoint { url: core.client.url.as_str().into(), fault });
+    let late = |fault| StartError::Opening(Error::Endpoint { url: core.client.shown(), fault });
     let none = || late(EndpointFault::None { after: limit });
     let response = match timeout_at(end_by, response).await {
         Err(_) => return Err(none()),
         Ok(Ok((Form::Events, response))) => response,
         Ok(Ok((Form::Json | Form::Nothing, _))) => {
-            let (url, content_type) = (core.client.url.as_str().into(), "no event stream".into());
+            let (url, content_type) = (core.client.shown(), "no event stream".into());
             return Err(StartError::Opening(Error::NotMcp { url, content_type }));
         }
         Ok(Err(error)) => return Err(StartError::Opening(error)),
@@ -139,7 +139,7 @@ async fn read(
     let Ok(link) = link.await else { return };
     let error = end.run_until_cancelled(messages(&core, &link, &mut events)).await;
     let stopped = || Error::Stopped { sent: true };
-    let ended = || Error::StreamEnded { url: core.client.url.as_str().into() };
+    let ended = || Error::StreamEnded { url: core.client.shown() };
     let error = match error {
         None if core.stop.is_cancelled() => stopped(),
         None => ended(),
@@ -161,7 +161,7 @@ async fn messages(core: &Arc<Core>, link: &Arc<Link>, events: &mut Events) -> Op
             (None | Some("message"), Some(data)) if !data.trim().is_empty() => handle(core, link, data),
             (Some("endpoint"), _) => {
                 // The first one holds: a later one could lead a running session elsewhere.
-                tracing::warn!(url = %core.client.url, "a tool named another place for messages, which is ignored");
+                tracing::warn!(url = %core.client.shown(), "a tool named another place for messages, which is ignored");
             }
             _ => {}
         }
