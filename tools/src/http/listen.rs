@@ -95,7 +95,7 @@ async fn stream(core: &Arc<Core>, session: &Session, place: &mut Place) -> End {
 impl Core {
     /// The stream is open. From the second time on something may have been missed of what a server announces.
     pub(super) fn stream_opened(&self, announces: bool) {
-        if self.opened.fetch_add(1, std::sync::atomic::Ordering::AcqRel) > 0 && announces {
+        if self.own.opened.fetch_add(1, std::sync::atomic::Ordering::AcqRel) > 0 && announces {
             self.emit(ToolEvent::Reconnected);
         }
     }

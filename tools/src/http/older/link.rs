@@ -17,7 +17,6 @@ use crate::http::answer::{self, Events, Form};
 use crate::http::client::Outgoing;
 use crate::http::headers;
 use crate::start::{StartError, spoken};
-use crate::tool::ToolEvent;
 use crate::waiters::Waiters;
 use crate::wire::{self, Ask, Era, Peer};
 
@@ -203,15 +202,8 @@ fn handle(core: &Arc<Core>, link: &Arc<Link>, data: &str) {
             core.board.ask(id, method, *params, None, move |message| to.say(message, &over, wait));
         }
         Message::Notification { method, params } => match (method.as_ref(), params) {
-            (wire::LIST_CHANGED, _) => core.emit(ToolEvent::ListChanged),
             ("notifications/progress", Some(params)) => link.waiters.progress(params),
-            ("notifications/message", Some(params)) => {
-                core.board.log(params, None);
-                core.emit(ToolEvent::Log((*params).to_owned()));
-            }
-            ("notifications/elicitation/complete", Some(params)) => core.board.elicited(params),
-            ("notifications/cancelled", Some(params)) => core.board.withdraw(params),
-            _ => {}
+            _ => core.hear(method, *params, None),
         },
     }
 }
