@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use control_plane::Server;
-use node_agent::{Joined, Node, bridge};
+use node_agent::{Config as NodeConfig, Joined, Node, bridge};
 use tracing_subscriber::EnvFilter;
 
 use crate::called::Called;
@@ -67,17 +67,25 @@ pub(crate) fn move_authority(key: &Path, step: Move) -> Result<()> {
     Ok(control_plane::pki::AuthorityFiles::new(key).make(step)?)
 }
 
-/// Starts a node that has joined.
+/// What a node is started by.
 ///
 /// # Errors
-/// It has not joined, a setting is none, or the address is in use.
-pub(crate) async fn start_node(data: PathBuf, listen: SocketAddr, settings: &[String]) -> Result<Node> {
-    let mut config = node_agent::Config::new(data);
+/// A setting is none.
+pub(crate) fn node_config(data: PathBuf, listen: SocketAddr, settings: &[String]) -> Result<NodeConfig> {
+    let mut config = NodeConfig::new(data);
     config.gateway.listen = listen;
     for setting in settings {
         node_agent::setting::set(&mut config, setting)
-            .map_err(|fault| Failure::new(Exit::Usage, format!("failed to {fault}")))?;
+            .map_err(|fault| Failure::usage(format!("failed to {fault}")))?;
     }
+    Ok(config)
+}
+
+/// Starts a node that has joined.
+///
+/// # Errors
+/// It has not joined, or the address is in use.
+pub(crate) async fn start_node(config: NodeConfig) -> Result<Node> {
     Ok(Node::start(config).await?)
 }
 

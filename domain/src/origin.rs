@@ -7,6 +7,7 @@
 mod address;
 mod pin;
 mod redirect;
+mod shown;
 mod tool_url;
 
 pub use address::{
@@ -14,6 +15,7 @@ pub use address::{
 };
 pub use pin::{Endpoint, OnEdge, Pin, PinQuestion, PinState, decide_pin};
 pub use redirect::{MAX_REDIRECTS, Method, Redirect, RedirectFault, redirect};
+pub use shown::ShownUrl;
 pub use tool_url::{Origin, OriginFault, ToolUrl, UrlFault, parse_tool_url};
 
 #[cfg(test)]

@@ -1,110 +1,20 @@
 //! Refusals: calls that are not made, each with a stable code and a sentence that tells a person
 //! what happened and what to do.
 //!
-//! The order of the codes is the order in which the guard asks (20-listings, 6). The words are
-//! addressed to a person, since a model that reads them can do nothing but pass them on.
+//! The words are addressed to a person, since a model that reads them can do nothing but pass them on.
 
+mod code;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::sync::Arc;
 
+pub use code::Code;
+
+use crate::breaker::Open;
 use crate::id::{EdgeName, FunctionId, PluginName, PluginVersion, ToolId};
 use crate::time::Timestamp;
-
-macro_rules! codes {
-    ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
-        /// Why a call is not made. Closed: each has a page under `docs/refusals/`.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Code {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl Code {
-            /// All codes, in the order in which the guard asks.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// Its stable text.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)*
-                }
-            }
-        }
-    };
-}
-
-codes! {
-    /// The node does not hold its plugin set yet.
-    NoPluginSet = "no_plugin_set",
-    /// The set is older than the edge allows.
-    SetStale = "set_stale",
-    /// The node was evicted or banned.
-    NodeEvicted = "node_evicted",
-    /// A person stopped calls.
-    Blocked = "blocked",
-    /// No version of the plugin is assigned to the node.
-    Unassigned = "unassigned",
-    /// The edge does not run tools of this kind.
-    KindOff = "kind_off",
-    /// The assigned version is not installed yet.
-    Installing = "installing",
-    /// The tool's process is not up.
-    NotRunning = "not_running",
-    /// The remote tool cannot be reached.
-    Unreachable = "unreachable",
-    /// Nothing of that name.
-    UnknownFunction = "unknown_function",
-    /// Left out: the tool ID is the platform's own.
-    Reserved = "reserved",
-    /// Left out: no name that may be called.
-    Name = "name",
-    /// Left out: listed twice.
-    Twice = "twice",
-    /// Left out: could pass for another function.
-    Collides = "collides",
-    /// Left out: its listing cannot be read in one way only.
-    Unreadable = "unreadable",
-    /// The remote tool moved, and nobody approved it.
-    OriginMoved = "origin_moved",
-    /// The remote tool sent calls elsewhere.
-    Redirected = "redirected",
-    /// The remote tool's address is not one it may have.
-    Address = "address",
-    /// Its server does not list it now.
-    Unlisted = "unlisted",
-    /// The last list broke off before it was shown.
-    Incomplete = "incomplete",
-    /// Its server said that its list changed; the new one is being read.
-    Relisting = "relisting",
-    /// The last list is too old, and a new one could not be had.
-    ListingStale = "listing_stale",
-    /// No first listing was recorded yet.
-    NoSnapshot = "no_snapshot",
-    /// It was not there when the plugin's tools were approved.
-    NewFunction = "new_function",
-    /// It lists itself differently from what was approved.
-    Drifted = "drifted",
-    /// A rule says no.
-    Denied = "denied",
-    /// The arguments do not fit the approved schema.
-    BadArguments = "bad_arguments",
-    /// A person has to allow this call.
-    AwaitingApproval = "awaiting_approval",
-    /// A limit of calls under way.
-    Busy = "busy",
-    /// A limit of time.
-    TimedOut = "timed_out",
-    /// A secret cannot be had now.
-    SecretUnavailable = "secret_unavailable",
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// A call that is not made. Cheap to clone: tables hold them ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -371,6 +281,26 @@ impl Refusal {
             Code::Busy,
             format!(
                 "{what} has {limit} calls under way, which is its limit (setting `{setting}`). Try again."
+            ),
+        )
+    }
+
+    /// Calls of a tool that fails are held back. `settings` are those of the number and of the wait.
+    pub fn held_back(tool: &ToolId, open: &Open, failures: u32, settings: [&str; 2]) -> Self {
+        let seconds = open.next_ms.div_ceil(1_000).max(1);
+        let next = if open.is_probed {
+            format!(
+                "One call is under way to see whether it answers, the next is let through within {seconds} s"
+            )
+        } else {
+            format!("The next call is let through in {seconds} s")
+        };
+        Self::new(
+            Code::Busy,
+            format!(
+                "`{tool}` is not called since {}: {failures} calls in a row got no answer (setting `{}`), the last \
+                 failed to {}. {next} (setting `{}`).",
+                open.since, settings[0], open.reason, settings[1]
             ),
         )
     }

@@ -24,6 +24,8 @@ pub struct Fleet {
     node_address: Option<String>,
     /// More flags for `pintle server`.
     server_flags: &'static [&'static str],
+    /// More flags for `pintle node run`.
+    node_flags: &'static [&'static str],
     /// A folder of this fleet that has little space.
     disk: Option<Disk>,
     server: Option<Process>,
@@ -46,6 +48,8 @@ pub struct Plan {
     pub node_address: Option<std::net::SocketAddr>,
     /// More flags for `pintle server`.
     pub server_flags: &'static [&'static str],
+    /// More flags for `pintle node run`.
+    pub node_flags: &'static [&'static str],
     /// This folder below the fleet's (`control`, `node-1`) has so many bytes of space.
     pub small: Option<(&'static str, u64)>,
 }
@@ -112,6 +116,7 @@ impl Fleet {
             database: plan.database.clone(),
             node_address: plan.node_address.map(|address| address.to_string()),
             server_flags: plan.server_flags,
+            node_flags: plan.node_flags,
             disk,
             server: None,
             people: "127.0.0.1:0".to_owned(),
@@ -213,6 +218,7 @@ impl Fleet {
     async fn run_node(&self, name: &str, data: &Path, listen: &str) -> Result<(Process, Endpoint)> {
         let mut command = self.command()?;
         command.args(["node", "run", "--json", "--listen", listen, "--node-data"]).arg(data);
+        command.args(self.node_flags);
         let mut process = Process::start(command, &self.folder.path().join(format!("{name}.log")))?;
         let ready = process.json().await?;
         let url = ready.get("mcp").and_then(Value::as_str).context("failed to find the endpoint")?;

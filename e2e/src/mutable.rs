@@ -92,6 +92,12 @@ impl Mutable {
         self.events().iter().filter(is_call).count()
     }
 
+    /// The messages that opened it, in order: `server/discover` and `initialize`.
+    pub fn opened(&self) -> Vec<String> {
+        let events = self.events().into_iter().filter(|event| event["event"] == "opened");
+        events.map(|event| event["method"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
     /// Its processes that run, without the shims above them.
     pub fn running(&self) -> Vec<u32> {
         let is_tool =

@@ -13,6 +13,7 @@ mod admit;
 mod answer;
 mod ask;
 mod attempt;
+mod breaker;
 mod call;
 mod capability;
 mod config;
@@ -45,10 +46,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use breaker::Breaker;
 pub use config::Config;
 pub use live::Live;
 pub use token::Token;
-pub use upstream::{BeforeWrite, CallFuture, CallLimits, Upstream};
+pub use upstream::{BeforeWrite, CallFuture, CallLimits, Terms, Upstream};
 
 use crate::arguments::Schemas;
 use hold::Holding;

@@ -1,5 +1,6 @@
 //! `pintle-node`: the node agent as a program of its own. The same verbs as `pintle node`.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -32,7 +33,14 @@ fn main() -> anyhow::Result<ExitCode> {
     if node_agent::shim::is_shim() {
         return Ok(node_agent::shim::run());
     }
-    act().map(|()| ExitCode::SUCCESS)
+    match act() {
+        // As `pintle node run` has it: the command line cannot be carried out as written.
+        Err(error) if error.is::<node_agent::setting::Fault>() => {
+            writeln!(std::io::stderr(), "Error: failed to {error}").context("write to stderr")?;
+            Ok(ExitCode::from(2))
+        }
+        outcome => outcome.map(|()| ExitCode::SUCCESS),
+    }
 }
 
 #[tokio::main]
@@ -113,6 +121,5 @@ fn machine_name() -> String {
 }
 
 fn say(text: &str) -> anyhow::Result<()> {
-    use std::io::Write as _;
     std::io::stdout().write_all(text.as_bytes()).context("write to stdout")
 }

@@ -22,7 +22,7 @@ pub struct Setting {
 enum Place<'c> {
     /// From the smallest number on.
     Count(&'c mut usize, usize),
-    Rounds(&'c mut u32),
+    Small(&'c mut u32, usize),
     Bytes(&'c mut usize),
     Time(&'c mut Duration),
     Flag(&'c mut bool),
@@ -68,6 +68,14 @@ pub const ALL: &[Setting] = &[
         Place::Count(&mut it.gateway.queue_per_tool, 0)
     }),
     setting("gateway.queue_wait", "how long they wait", |it| Place::Time(&mut it.gateway.queue_wait)),
+    setting(
+        "gateway.breaker_failures",
+        "calls of one tool in a row that fail before others are held back; 0 holds none back",
+        |it| Place::Small(&mut it.gateway.breaker_failures, 0),
+    ),
+    setting("gateway.breaker_wait", "how long they are held back at first, doubled up to a minute", |it| {
+        Place::Time(&mut it.gateway.breaker_wait)
+    }),
     setting("gateway.call_deadline", "for a whole call; a manifest may ask for less", |it| {
         Place::Time(&mut it.gateway.call_deadline)
     }),
@@ -115,7 +123,7 @@ pub const ALL: &[Setting] = &[
     setting("gateway.question_bytes", "one question", |it| Place::Bytes(&mut it.gateway.question_bytes)),
     setting("gateway.answer_wait", "for an agent's answer", |it| Place::Time(&mut it.gateway.answer_wait)),
     setting("gateway.rounds", "how often a tool may ask in place of a result", |it| {
-        Place::Rounds(&mut it.gateway.rounds)
+        Place::Small(&mut it.gateway.rounds, 1)
     }),
     setting("gateway.keep_alive", "between two signs of life on a silent stream", |it| {
         Place::Time(&mut it.gateway.keep_alive)
@@ -178,7 +186,7 @@ impl Place<'_> {
         };
         match self {
             Self::Count(place, least) => *place = count(least)?,
-            Self::Rounds(place) => *place = u32::try_from(count(1)?).unwrap_or(u32::MAX),
+            Self::Small(place, least) => *place = u32::try_from(count(least)?).unwrap_or(u32::MAX),
             Self::Bytes(place) => *place = bytes(value).ok_or("a size of 1KiB to 1GiB, such as 16MiB")?,
             Self::Time(place) => *place = time(value).ok_or("a time of 1ms to 30d, such as 30s")?,
             Self::Flag(place) => {
@@ -208,7 +216,7 @@ impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             Self::Count(count, _) => count.to_string(),
-            Self::Rounds(count) => count.to_string(),
+            Self::Small(count, _) => count.to_string(),
             Self::Bytes(bytes) => in_units(**bytes as u128, &SIZES),
             Self::Time(time) => in_units(time.as_millis(), &TIMES),
             Self::Flag(flag) => flag.to_string(),

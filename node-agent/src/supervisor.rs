@@ -10,6 +10,7 @@ mod heard;
 pub(crate) mod judged;
 mod keeper;
 pub(crate) mod minding;
+mod opening;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -115,7 +116,8 @@ impl Supervisor {
         self.keep(&key);
         let stop = CancellationToken::new();
         let minding = Minding::new(Arc::clone(self), bundle.clone(), key.clone());
-        let keeping = keeper::Keeping { minding, stop: stop.clone(), opening: tools::Opening::Probe };
+        let memory = bundle.opened(tool, &self.settings.work);
+        let keeping = keeper::Keeping { minding, stop: stop.clone(), opening: memory.noted(), memory };
         let task = tokio::spawn(keeping.keep());
         if let Some(earlier) = self.keepers().insert(key, Keeper { stop, task }) {
             earlier.stop.cancel();

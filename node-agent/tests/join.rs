@@ -242,3 +242,13 @@ async fn a_certificate_of_another_fleet_is_not_kept() {
     let error = bench.fails().await;
     assert!(error.contains("of fleet other, the join string of f"), "{error}");
 }
+
+#[test]
+fn a_setting_that_is_none_is_told_before_that_the_machine_has_not_joined() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_pintle-node"));
+    program.args(["run", "--set", "gateway.cals=4", "--data"]).arg(folder.path());
+    let output = program.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && told.contains("there is no such setting"), "{told}");
+}

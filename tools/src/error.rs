@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::origin::{AddressFault, ClassFault, MAX_REDIRECTS, RedirectFault};
+use domain::origin::{AddressFault, ClassFault, MAX_REDIRECTS, RedirectFault, ShownUrl};
 use serde_json::value::RawValue;
 
 use crate::envelope;
@@ -53,15 +53,15 @@ pub enum Error {
     #[error("follow {from}: it sent us on {MAX_REDIRECTS} times and then to {to}; use the last URL")]
     TooManyRedirects {
         /// The URL asked first.
-        from: Box<str>,
+        from: ShownUrl,
         /// The last `Location`.
-        to: Box<str>,
+        to: ShownUrl,
     },
     /// The endpoint wants credentials, or other ones.
     #[error("use {url}: it answers {status}, so the connection needs (other) credentials")]
     Unauthorized {
         /// The URL asked.
-        url: Box<str>,
+        url: ShownUrl,
         /// 401 or 403.
         status: u16,
         /// Header `WWW-Authenticate`.
@@ -71,7 +71,7 @@ pub enum Error {
     #[error("use {url}: it answers {status}{}", body_note(.body))]
     Status {
         /// The URL asked.
-        url: Box<str>,
+        url: ShownUrl,
         /// HTTP status.
         status: u16,
         /// The start of the body, made visible.
@@ -85,7 +85,7 @@ pub enum Error {
     #[error("use {url}: it answers with {content_type}, so this is not an MCP endpoint")]
     NotMcp {
         /// The URL asked.
-        url: Box<str>,
+        url: ShownUrl,
         /// Header `Content-Type`.
         content_type: Box<str>,
     },
@@ -93,20 +93,20 @@ pub enum Error {
     #[error("read the answer of {url}: its stream ended before it")]
     StreamEnded {
         /// The URL asked.
-        url: Box<str>,
+        url: ShownUrl,
     },
     /// The endpoint forgot our session; a new one is open. The request did not run: list again, then
     /// repeat it once with [`crate::Call::repeated`].
     #[error("use the session with {url}: the server forgot it, a new one is open")]
     SessionLost {
         /// The URL asked.
-        url: Box<str>,
+        url: ShownUrl,
     },
     /// A server of the 2024-11-05 transport names no place for messages, or one that nothing is sent to.
     #[error("use {url}: the server {fault}")]
     Endpoint {
         /// The URL asked.
-        url: Box<str>,
+        url: ShownUrl,
         /// What is wrong with it.
         fault: EndpointFault,
     },
@@ -166,7 +166,9 @@ impl Error {
     pub const fn may_be_of_another_era(&self) -> bool {
         match self {
             Self::Reopen(_) | Self::Status { status: 400 | 404 | 405, .. } => true,
-            Self::Rpc(error) => crate::wire::is_modern(error),
+            Self::Rpc(error) => {
+                matches!(error.status, Some(400 | 404 | 405)) || crate::wire::is_modern(error)
+            }
             _ => false,
         }
     }
@@ -228,14 +230,14 @@ pub enum EndpointFault {
     /// A URL with a user name.
     #[error("wants messages sent to `{named}`, a URL with a user name, and nothing is sent there")]
     User {
-        /// What it names, made visible.
-        named: Box<str>,
+        /// What it names.
+        named: ShownUrl,
     },
     /// Nothing that can be posted to.
     #[error("wants messages sent to `{named}`, which is no http or https URL")]
     NoUrl {
-        /// What it names, made visible.
-        named: Box<str>,
+        /// What it names.
+        named: ShownUrl,
     },
 }
 
@@ -262,6 +264,8 @@ pub struct RpcError {
     pub message: Box<str>,
     /// The whole object, to be passed on.
     pub raw: Box<RawValue>,
+    /// The HTTP status that it came with, if that was a bad one.
+    pub status: Option<u16>,
 }
 
 impl RpcError {
@@ -270,7 +274,7 @@ impl RpcError {
         let members = envelope::members(raw).unwrap_or_default();
         let code = members.get("code").and_then(|code| code.get().parse().ok()).unwrap_or_default();
         let message = members.get("message").and_then(envelope::text).unwrap_or_default();
-        Self { code, message: crate::show::line(&message, 500).into(), raw: raw.to_owned() }
+        Self { code, message: crate::show::line(&message, 500).into(), raw: raw.to_owned(), status: None }
     }
 }
 

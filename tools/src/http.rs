@@ -5,6 +5,7 @@
 
 mod address;
 mod answer;
+mod base;
 mod client;
 #[cfg(test)]
 mod fuzz;
@@ -24,18 +25,18 @@ use std::time::Duration;
 use http::HeaderMap;
 use reqwest::Response;
 use serde_json::value::RawValue;
-use tokio_util::sync::CancellationToken;
 
 use crate::call::{RawProgress, Reason};
-use crate::dialog::{Board, Said};
+use crate::dialog::Said;
 use crate::envelope::{self, IdScan, Message};
 use crate::error::{Error, RpcError};
-use crate::spec::{Limits, UrlSpec};
+use crate::spec::UrlSpec;
 use crate::start::StartError;
-use crate::tool::{Events, ToolEvent};
+use crate::tool::Events;
 use crate::wire::{self, Ask, Era, Peer, Unanswered};
 use answer::Form;
-use client::{Client, Outgoing};
+use base::Base;
+use client::Outgoing;
 use session::{Doubt, Session, Sessions};
 
 /// For what nobody waits for: cancellations, the end of a session.
@@ -46,43 +47,30 @@ pub(crate) struct Http {
     core: Arc<Core>,
 }
 
-struct Core {
-    client: Client,
-    limits: Limits,
-    events: Events,
-    board: Arc<Board>,
-    next_id: AtomicU64,
+type Core = Base<Own>;
+
+#[derive(Default)]
+struct Own {
     sessions: OnceLock<Sessions>,
     /// How often the stream of announcements was opened.
     opened: AtomicU64,
-    stop: CancellationToken,
 }
 
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http").field("url", &self.core.client.url.as_str()).finish_non_exhaustive()
+        f.debug_struct("Http").field("url", &self.core.client.shown()).finish_non_exhaustive()
     }
 }
 
 impl Http {
     /// Opens the endpoint.
     pub(crate) async fn start(spec: UrlSpec, events: Events) -> Result<Self, StartError> {
-        let (limits, opening) = (spec.limits, spec.opening);
-        let board = Arc::new(Board::new(spec.offers));
-        let core = Arc::new(Core {
-            client: Client::new(spec)?,
-            limits,
-            events,
-            board,
-            next_id: AtomicU64::new(1),
-            sessions: OnceLock::new(),
-            opened: AtomicU64::new(0),
-            stop: CancellationToken::new(),
-        });
+        let opening = spec.opening;
+        let core = Core::new(spec, events)?;
         let session = open::open(&core, opening).await?;
         // In the handshake era questions come there too, also from servers that announce nothing.
         let listens = session.peer.list_changed || session.peer.era == Era::Handshake;
-        core.sessions.get_or_init(|| Sessions::new(session));
+        core.own.sessions.get_or_init(|| Sessions::new(session));
         if listens {
             let listening = Arc::clone(&core);
             let stop = core.stop.clone();
@@ -175,21 +163,13 @@ impl Drop for Waiting {
 }
 
 impl Core {
-    fn next_id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn emit(&self, event: ToolEvent) {
-        (self.events)(event);
-    }
-
     #[expect(clippy::expect_used, reason = "`start` sets it before anything else gets hold of the core")]
     fn sessions(&self) -> &Sessions {
-        self.sessions.get().expect("the endpoint was opened")
+        self.own.sessions.get().expect("the endpoint was opened")
     }
 
     fn streams_opened(&self) -> u64 {
-        self.opened.load(Ordering::Acquire)
+        self.own.opened.load(Ordering::Acquire)
     }
 
     /// One request in the present session, which is tested, found lost and opened anew here.
@@ -257,17 +237,17 @@ impl Core {
         ask: &Ask,
         session: Option<&Session>,
     ) -> Result<Box<RawValue>, Error> {
-        let url = self.client.url.as_str();
         let limit = self.limits.message_bytes;
-        match answer::form(response, url).await? {
-            (Form::Nothing, _) => Err(Error::StreamEnded { url: url.into() }),
+        let ended = || Err(Error::StreamEnded { url: self.client.shown() });
+        match answer::form(response, &self.client.url).await? {
+            (Form::Nothing, _) => ended(),
             (Form::Json, response) => {
                 let body = answer::body(response, limit, &self.client).await?;
                 let answer = match envelope::parse(&body).map_err(Error::Unreadable)? {
                     Message::Response { outcome, .. } => Some(wire::outcome(outcome)),
                     Message::Request { .. } | Message::Notification { .. } => None,
                 };
-                answer.unwrap_or_else(|| Err(Error::StreamEnded { url: url.into() }))
+                answer.unwrap_or_else(ended)
             }
             (Form::Events, response) => self.read(response, ask, session).await,
         }
@@ -294,22 +274,15 @@ impl Core {
             }
             Message::Request { id, method, params } => {
                 // In the modern era there are none, and no answers to them.
-                let session = self.sessions.get().map(Sessions::present);
+                let session = self.own.sessions.get().map(Sessions::present);
                 if let Some(session) = session.filter(|session| session.peer.era == Era::Handshake) {
                     self.asked(id, method, *params, ask.map(|ask| ask.id), session);
                 }
             }
             Message::Notification { method, params } => match (method.as_ref(), params) {
-                (wire::LIST_CHANGED, _) => self.emit(ToolEvent::ListChanged),
-                ("notifications/progress", Some(params)) => progress(params, ask),
-                ("notifications/message", Some(params)) => {
-                    self.board.log(params, ask.map(|ask| ask.id));
-                    self.emit(ToolEvent::Log((*params).to_owned()));
-                }
-                ("notifications/elicitation/complete", Some(params)) => self.board.elicited(params),
-                ("notifications/cancelled", Some(params)) => self.board.withdraw(params),
                 (wire::ACKNOWLEDGED, _) => self.stream_opened(true),
-                _ => {}
+                ("notifications/progress", Some(params)) => progress(params, ask),
+                _ => self.hear(method, *params, ask.map(|ask| ask.id)),
             },
         }
         None
@@ -339,7 +312,7 @@ impl Core {
         let mut headers = headers::of_post();
         headers::add_era(&mut headers, &session.peer, session.id.as_ref());
         let response = self.client.send(&Outgoing::post(headers, message)).await?;
-        match answer::form(response, self.client.url.as_str()).await {
+        match answer::form(response, &self.client.url).await {
             // Some answer 200 with a page or a word.
             Ok(_) | Err(Error::NotMcp { .. }) => Ok(()),
             Err(error) => Err(error),

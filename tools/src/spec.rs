@@ -2,12 +2,13 @@
 //!
 //! Not here: manifests, variables, secrets, pins and policy; the node has decided all that before.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::listing::ListLimits;
-use domain::origin::{AddressClass, ClassPolicy};
+use domain::origin::{AddressClass, ClassPolicy, ShownUrl};
 use http::{HeaderName, HeaderValue};
 use url::Url;
 
@@ -93,7 +94,7 @@ pub struct ProcessLimits {
 }
 
 /// A tool that is an endpoint somewhere.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct UrlSpec {
     /// The endpoint; its origin is the only one that ever gets a request.
     pub url: Url,
@@ -111,6 +112,19 @@ pub struct UrlSpec {
     pub opening: Opening,
     /// What we wait for and read.
     pub limits: Limits,
+}
+
+/// Without what may be a secret.
+impl fmt::Debug for UrlSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UrlSpec")
+            .field("url", &ShownUrl::from(&self.url))
+            .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .field("addresses", &self.addresses)
+            .field("opening", &self.opening)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Which addresses may be connected to (20-listings 7), judged by [`domain::origin::judge_class`].

@@ -18,6 +18,7 @@ mod it {
     pub(crate) mod process;
     pub(crate) mod redirect;
     pub(crate) mod resume;
+    pub(crate) mod secrets;
     pub(crate) mod session;
     pub(crate) mod start;
     pub(crate) mod stdio;

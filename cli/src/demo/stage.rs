@@ -146,7 +146,7 @@ impl Stage {
 async fn member(folder: &Path, name: &str, join: &str) -> Result<Member> {
     let data = folder.join(name);
     embed::join(join, &data, name).await?;
-    let node = embed::start_node(data.clone(), ANY, &[]).await?;
+    let node = embed::start_node(embed::node_config(data.clone(), ANY, &[])?).await?;
     let url = embed::endpoint(&node);
     let endpoint = Endpoint::new(url.clone(), &data)?;
     Ok(Member { name: name.to_owned(), endpoint, url, data, node })

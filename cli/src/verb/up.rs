@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use node_agent::Node;
+use node_agent::{Config as NodeConfig, Node};
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -48,12 +48,13 @@ pub(crate) struct Args {
 /// Starts everything, prints where it is, and runs until Ctrl-C or SIGTERM.
 ///
 /// # Errors
-/// An address is in use, or the data cannot be opened.
+/// A setting is none, an address is in use, or the data cannot be opened.
 pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     if let Some(client) = args.print_config {
         return print_config(client, context);
     }
     let (began, place) = (Instant::now(), &context.place);
+    let config = embed::node_config(place.node(), args.mcp_listen, &args.settings)?;
     embed::log_to_stderr();
     std::fs::create_dir_all(place.server())
         .with_context(|| format!("make `{}`", place.server().display()))?;
@@ -69,7 +70,7 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     .await?;
     let people = format!("http://{}", server.people_address());
     let client = Client::new(&people, token_from(&place.admin_token())?)?;
-    let node = start_node(args, place, &client).await?;
+    let node = start_node(config, place, &client).await?;
     let running = Running {
         people,
         node: server.node_address().to_string(),
@@ -102,13 +103,13 @@ fn node_port(args: &Args, place: &Place) -> Result<SocketAddr, Failure> {
 }
 
 /// Joins at the first start.
-async fn start_node(args: &Args, place: &Place, client: &Client) -> Result<Node> {
+async fn start_node(config: NodeConfig, place: &Place, client: &Client) -> Result<Node> {
     if !place.node().join(JOINED).exists() {
         make_edge(client, EDGE).await?;
         let join = join_string(client, EDGE, 1).await?;
         embed::join(&join, &place.node(), "local").await?;
     }
-    embed::start_node(place.node(), args.mcp_listen, &args.settings).await
+    embed::start_node(config).await
 }
 
 /// Makes an edge unless it is there.

@@ -106,6 +106,25 @@ fn a_node_that_has_not_joined_says_how_to() {
 }
 
 #[test]
+fn a_setting_that_is_none_is_a_usage_error_before_anything_else_is_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    for verb in [&["node", "run"] as &[&str], &["up"]] {
+        for (setting, told) in [
+            ("gateway.cals=4", "there is no such setting"),
+            ("gateway.calls", "it is no NAME=VALUE"),
+            ("gateway.call_deadline=20", "a time of 1ms to 30d, such as 30s is expected"),
+        ] {
+            let (code, stderr) = run(folder.path(), &[verb, &["--set", setting]].concat());
+            assert_eq!(code, 2, "{verb:?} {setting}: {stderr}");
+            assert!(stderr.starts_with("error: failed to") && stderr.contains(told), "{stderr}");
+        }
+        let output = pintle(folder.path()).args(verb).env("PINTLE_NODE_SET", "a=b").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{verb:?}: {}", text(&output.stderr));
+    }
+    assert!(!folder.path().join("server").exists(), "nothing was begun");
+}
+
+#[test]
 fn a_string_that_is_no_join_string_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (code, stderr) = run(folder.path(), &["node", "join", "hello"]);

@@ -2,7 +2,8 @@
 
 use url::Url;
 
-use super::tool_url::{Origin, excerpt, has_credentials};
+use super::shown::ShownUrl;
+use super::tool_url::{Origin, has_credentials};
 
 /// How many redirects one request follows.
 ///
@@ -45,8 +46,8 @@ pub enum RedirectFault {
     BadLocation {
         /// The origin that was asked.
         from: Origin,
-        /// Made visible and cut to 100 characters.
-        location: String,
+        /// What it named.
+        location: ShownUrl,
     },
     /// Another origin.
     #[error(
@@ -56,7 +57,7 @@ pub enum RedirectFault {
         /// The origin that was asked.
         from: Origin,
         /// The URL that it named.
-        to: Url,
+        to: ShownUrl,
     },
     /// The URL that was just asked.
     #[error("{from} sent us back to {to}, the URL that was just asked")]
@@ -64,7 +65,7 @@ pub enum RedirectFault {
         /// The origin that was asked.
         from: Origin,
         /// The URL.
-        to: Url,
+        to: ShownUrl,
     },
     /// A status that does not keep method and body, or asks for a choice.
     #[error("{from} answered {status}, which is not followed here; the URL to use is {to}")]
@@ -74,7 +75,7 @@ pub enum RedirectFault {
         /// The status.
         status: u16,
         /// The URL that it named.
-        to: Url,
+        to: ShownUrl,
     },
 }
 
@@ -89,13 +90,17 @@ pub fn redirect(method: Method, from: &Url, status: u16, location: Option<&str>)
     };
     let to = from.join(location).ok().filter(|to| !has_credentials(location_authority(location), to));
     let Some((to, to_origin)) = to.and_then(|to| Origin::of(&to).map(|origin| (to, origin))) else {
-        return Redirect::Refuse(RedirectFault::BadLocation { from: origin, location: excerpt(location) });
+        return Redirect::Refuse(RedirectFault::BadLocation {
+            from: origin,
+            location: ShownUrl::from(location),
+        });
     };
+    let shown = ShownUrl::from(&to);
     if to_origin != origin {
-        return Redirect::Refuse(RedirectFault::OtherOrigin { from: origin, to });
+        return Redirect::Refuse(RedirectFault::OtherOrigin { from: origin, to: shown });
     }
     if without_fragment(&to) == without_fragment(from) {
-        return Redirect::Refuse(RedirectFault::Loop { from: origin, to });
+        return Redirect::Refuse(RedirectFault::Loop { from: origin, to: shown });
     }
     let follows = match method {
         Method::Get => matches!(status, 301 | 302 | 303 | 307 | 308),
@@ -104,7 +109,7 @@ pub fn redirect(method: Method, from: &Url, status: u16, location: Option<&str>)
     if follows {
         Redirect::Follow(to)
     } else {
-        Redirect::Refuse(RedirectFault::Status { from: origin, status, to })
+        Redirect::Refuse(RedirectFault::Status { from: origin, status, to: shown })
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use url::{Host, Url};
 
 use super::address::{AddressClass, class_of_host};
-use crate::visible::make_visible;
+use super::shown::ShownUrl;
 
 /// Scheme, host and port that a tool is called at; written `scheme://host[:port]`.
 ///
@@ -43,8 +43,8 @@ impl Scheme {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("read `{got}` as an origin, scheme://host[:port]")]
 pub struct OriginFault {
-    /// What was given, made visible and cut to 100 characters.
-    pub got: String,
+    /// What was given.
+    pub got: ShownUrl,
 }
 
 impl Origin {
@@ -65,7 +65,9 @@ impl Origin {
     /// Anything that [`Origin`] would write differently.
     pub fn parse(text: &str) -> Result<Self, OriginFault> {
         let origin = Url::parse(text).ok().as_ref().and_then(Self::of);
-        origin.filter(|origin| origin.to_string() == text).ok_or_else(|| OriginFault { got: excerpt(text) })
+        origin
+            .filter(|origin| origin.to_string() == text)
+            .ok_or_else(|| OriginFault { got: ShownUrl::from(text) })
     }
 
     /// `http` or `https`.
@@ -110,8 +112,8 @@ pub struct ToolUrl {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("take `{got}` as a tool's URL: {rule}")]
 pub struct UrlFault {
-    /// What was given, made visible and cut to 100 characters.
-    pub got: String,
+    /// What was given.
+    pub got: ShownUrl,
     /// The rule that it breaks, as a sentence without its stop.
     pub rule: String,
 }
@@ -122,7 +124,7 @@ pub struct UrlFault {
 /// The rule that it breaks: no URL, another scheme, a user name or password, plain `http` to
 /// another host, an address that is never called.
 pub fn parse_tool_url(text: &str, allow_http: bool) -> Result<ToolUrl, UrlFault> {
-    let fault = |rule: String| UrlFault { got: excerpt(text), rule };
+    let fault = |rule: String| UrlFault { got: ShownUrl::from(text), rule };
     let url = Url::parse(text).map_err(|error| fault(error.to_string()))?;
     let origin = Origin::of(&url).ok_or_else(|| fault("its scheme must be https or http".to_owned()))?;
     if has_credentials(text, &url) {
@@ -164,8 +166,4 @@ pub(super) fn is_localhost(host: &Host<&str>) -> bool {
         }
         _ => false,
     }
-}
-
-pub(super) fn excerpt(text: &str) -> String {
-    make_visible(text).chars().take(100).collect()
 }

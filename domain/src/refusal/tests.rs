@@ -56,6 +56,28 @@ fn a_moved_tool_names_both_origins_and_a_new_one_its_only() {
 }
 
 #[test]
+fn calls_that_are_held_back_name_the_reason_the_time_and_both_settings() {
+    let since = Timestamp::from_millis(1_796_056_331_042);
+    let open =
+        Open { since, reason: "reach https://a.example: refused".into(), next_ms: 3_001, is_probed: false };
+    let tool = ToolId::parse("team").unwrap();
+    let told = |open: &Open| Refusal::held_back(&tool, open, 5, ["a.failures", "a.wait"]);
+    assert_eq!(told(&open).code.as_str(), "busy");
+    assert_eq!(
+        &*told(&open).sentence,
+        "`team` is not called since 2026-11-30T16:32:11.042Z: 5 calls in a row got no answer (setting `a.failures`), the \
+         last failed to reach https://a.example: refused. The next call is let through in 4 s (setting `a.wait`)."
+    );
+    let probed = told(&Open { is_probed: true, ..open });
+    assert!(
+        probed.sentence.ends_with(
+            "One call is under way to see whether it answers, the next is let through within 4 s (setting `a.wait`)."
+        ),
+        "{probed}"
+    );
+}
+
+#[test]
 fn hidden_text_of_a_server_is_visible_in_a_sentence() {
     let refusal =
         Refusal::not_running(&ToolId::parse("team").unwrap(), Timestamp::default(), "bad\u{202e}end");

@@ -14,6 +14,8 @@ mod conformance;
 mod demo;
 mod differential;
 mod draining;
+mod eras;
+mod failing;
 mod identity;
 mod reach;
 mod refusals;

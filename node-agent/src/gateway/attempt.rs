@@ -4,19 +4,22 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::breaker::{Open, Rules};
 use domain::digest::ListingHash;
 use domain::guard::{Denial, Permit, Slot};
 use domain::refusal::{Code, Refusal};
 use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tools::{Call, CallError, Listener, RawResult};
 
+use super::breaker::{Breaker, Clock, Entered, Verdict};
 use super::call::Asked;
 use super::protocol::{Era, URL_REQUIRED};
 use super::rounds::{self, Round};
 use super::talk::Ear;
-use super::upstream::BeforeWrite;
-use super::{Shared, admit};
+use super::upstream::{BeforeWrite, CallLimits};
+use super::{Config, Shared, admit};
 use crate::arguments;
 
 /// How often a permit that was taken back at the moment of writing is asked for anew: a listing in
@@ -58,6 +61,19 @@ pub(super) struct From {
     pub(super) round: Round,
 }
 
+impl From {
+    fn put_into(&self, call: &mut Call) {
+        call.listener = self.ear.clone().map(|ear| ear as Arc<dyn Listener>);
+        call.responses.clone_from(&self.round.responses);
+        call.state.clone_from(&self.round.state);
+    }
+
+    /// Whether the tool asked the agent for something so far.
+    fn was_asked(&self) -> bool {
+        self.ear.as_ref().is_some_and(|ear| ear.was_asked())
+    }
+}
+
 /// Calls the function, as often as it takes.
 ///
 /// # Errors
@@ -72,21 +88,17 @@ pub(super) async fn attempt(shared: &Arc<Shared>, asked: &Asked, mut from: From)
     let mut repeated = false;
     let mut admissions = 0;
     let mut count_of_rounds = 0;
+    let clock = || shared.upstream.now_ms();
     loop {
         let permit = admit::admit(shared, &asked.name).await;
         let permit = permit.map_err(|denial| stop(shared, &asked.name, &denial))?;
         let slot = Arc::clone(permit.slot());
         let mut call = prepare(shared, asked, &slot)?;
-        let bounds = Bounds::of(shared, &slot);
-        let Some(_place) = shared.limits.tool(&slot.id.tool, bounds.calls.0).await else {
-            let tool = format!("`{}`", slot.id.tool);
-            let refusal = Refusal::busy(&tool, count(bounds.calls.0), &bounds.calls.1);
-            return Err(Stop::Refused(Arc::new(refusal), Some(slot)));
-        };
+        let terms = shared.upstream.terms(&slot);
+        let bounds = Bounds::of(shared, &slot, terms.limits);
+        let (entered, _place) = enter(shared, &slot, &bounds, &terms.breaker, &clock).await?;
+        from.put_into(&mut call);
         call.progress = asked.agent.token.is_some();
-        call.listener = from.ear.clone().map(|ear| ear as Arc<dyn Listener>);
-        call.responses.clone_from(&from.round.responses);
-        call.state.clone_from(&from.round.state);
         call.deadline = bounds.deadline.0.saturating_sub(begun.elapsed());
         call.repeated = repeated;
         let hash = permit.hash();
@@ -94,6 +106,10 @@ pub(super) async fn attempt(shared: &Arc<Shared>, asked: &Asked, mut from: From)
             ear.note((Arc::clone(&slot), hash));
         }
         let outcome = shared.upstream.call(&slot, call, gate(shared, permit)).await;
+        let is_again = !repeated && is_worth_repeating(&outcome);
+        // Who is tried once more tells then how it ended.
+        let verdict = if is_again { Verdict::Neither } else { Verdict::of(&outcome, from.was_asked()) };
+        entered.ended(verdict, rules(config));
         match outcome {
             Ok(RawResult(result)) => return Ok(Done { result, slot, hash }),
             Err(CallError::Failed(tools::Error::InputRequired(result))) => {
@@ -111,10 +127,12 @@ pub(super) async fn attempt(shared: &Arc<Shared>, asked: &Asked, mut from: From)
                     return Err(Stop::Refused(denial.refusal, Some(slot)));
                 }
             }
-            Err(CallError::Failed(error)) if !repeated && is_worth_repeating(&error) => {
+            Err(CallError::Failed(error)) if is_again => {
                 repeated = true;
                 match error {
-                    tools::Error::SessionLost { .. } => admit::relist(shared, &asked.name).await,
+                    tools::Error::SessionLost { .. } | tools::Error::Reopen(_) => {
+                        admit::relist(shared, &asked.name).await;
+                    }
                     tools::Error::Unreachable { .. } => tokio::time::sleep(AGAIN).await,
                     // What became of the tool is in the table, which is asked again.
                     _ => {}
@@ -131,6 +149,37 @@ pub(super) async fn attempt(shared: &Arc<Shared>, asked: &Asked, mut from: From)
             Err(CallError::Failed(error)) => return Err(fault(slot, &error, &bounds)),
         }
     }
+}
+
+/// A place at the tool, unless its calls are held back.
+async fn enter<'b>(
+    shared: &Shared,
+    slot: &Arc<Slot>,
+    bounds: &Bounds,
+    breaker: &'b Breaker,
+    clock: &'b Clock<'b>,
+) -> Result<(Entered<'b>, OwnedSemaphorePermit), Stop> {
+    let (tool, config) = (&slot.id.tool, &shared.config);
+    let held_back = |open: Open| {
+        // Named as in "setting `gateway.breaker_failures`" and "setting `gateway.breaker_wait`".
+        let settings = ["gateway.breaker_failures", "gateway.breaker_wait"];
+        let refusal = Refusal::held_back(tool, &open, config.breaker_failures, settings);
+        Stop::Refused(Arc::new(refusal), Some(Arc::clone(slot)))
+    };
+    let entered = breaker.enter(clock).map_err(held_back)?;
+    let (calls, setting) = &bounds.calls;
+    let Some(place) = shared.limits.tool(tool, *calls).await else {
+        let refusal = Refusal::busy(&format!("`{tool}`"), count(*calls), setting);
+        return Err(Stop::Refused(Arc::new(refusal), Some(Arc::clone(slot))));
+    };
+    // It may have waited for the place.
+    entered.still().map_err(held_back)?;
+    Ok((entered, place))
+}
+
+fn rules(config: &Config) -> Rules {
+    let wait_ms = u64::try_from(config.breaker_wait.as_millis()).unwrap_or(u64::MAX);
+    Rules { failures: config.breaker_failures, wait_ms }
 }
 
 /// What an agent of the handshake revisions answers to what the tool asks first.
@@ -196,8 +245,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn of(shared: &Shared, slot: &Slot) -> Self {
-        let own = shared.upstream.limits(slot);
+    fn of(shared: &Shared, slot: &Slot, own: CallLimits) -> Self {
         let named = |what: &str| Cow::Owned(format!("limits.{}.{what}", slot.id.tool));
         let (calls, deadline) = (shared.config.calls_per_tool, shared.config.call_deadline);
         Self {
@@ -214,10 +262,12 @@ impl Bounds {
 }
 
 /// Whether a call surely was not sent, for a reason that may be over at once. Nothing else is repeated.
-fn is_worth_repeating(error: &tools::Error) -> bool {
+fn is_worth_repeating<R>(outcome: &Result<RawResult, CallError<R>>) -> bool {
+    let Err(CallError::Failed(error)) = outcome else { return false };
     let may_pass = matches!(
         error,
         tools::Error::SessionLost { .. }
+            | tools::Error::Reopen(_)
             | tools::Error::Gone { .. }
             | tools::Error::Stopped { .. }
             | tools::Error::Unreachable { .. }

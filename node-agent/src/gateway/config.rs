@@ -32,6 +32,12 @@ pub struct Config {
     pub queue_per_tool: usize,
     /// How long they wait. Default 5 s: longer is no answer to an agent.
     pub queue_wait: Duration,
+    /// Calls of one tool in a row that fail before the next is held back (`gateway.breaker_failures`); 0 holds none
+    /// back. Default 5: more than a server that is being started again costs an agent that tries again.
+    pub breaker_failures: u32,
+    /// How long they are held back at first, doubled by each that is let through and fails, up to a minute
+    /// (`gateway.breaker_wait`). Default 5 s: a server is started again within it.
+    pub breaker_wait: Duration,
     /// For a whole call (`gateway.call_deadline`). Default 300 s: builds and searches take minutes.
     pub call_deadline: Duration,
     /// How long a list or a call waits for the plugin set, or for a tool that starts. Default 10 s:
@@ -90,6 +96,8 @@ impl Default for Config {
             calls_per_tool: 32,
             queue_per_tool: 32,
             queue_wait: Duration::from_secs(5),
+            breaker_failures: 5,
+            breaker_wait: Duration::from_secs(5),
             call_deadline: Duration::from_mins(5),
             set_wait: Duration::from_secs(10),
             relist_wait: Duration::from_secs(10),

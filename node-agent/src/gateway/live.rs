@@ -10,8 +10,8 @@ use domain::listing::RealText;
 use tokio::sync::watch;
 use tools::{Call, CallError};
 
-use super::upstream::{BeforeWrite, CallFuture, CallLimits, Upstream};
-use crate::guard::{Guard, Runtime};
+use super::upstream::{BeforeWrite, CallFuture, Terms, Upstream};
+use crate::guard::{Guard, Running, Runtime};
 
 /// A node's guard and its running tools.
 #[derive(Clone, Debug)]
@@ -50,8 +50,17 @@ impl Upstream for Live {
 
     fn call<'a>(&'a self, slot: &'a Slot, call: Call, before_write: BeforeWrite) -> CallFuture<'a> {
         Box::pin(async move {
-            match self.runtime.tool(&slot.version, &slot.id.tool) {
-                Some(tool) => tool.call(call, move || before_write()).await,
+            match self.runtime.running(&slot.version, &slot.id.tool) {
+                Some(Running { tool, relist, .. }) => {
+                    let outcome = tool.call(call, move || before_write()).await;
+                    if let Err(CallError::Failed(error)) = &outcome
+                        && error.may_be_of_another_era()
+                    {
+                        // Its list finds out, and has it opened anew.
+                        relist.ask();
+                    }
+                    outcome
+                }
                 // It was stopped since the permit was made; the table says why, or names its successor.
                 None => match before_write() {
                     Ok(()) => Err(CallError::Failed(tools::Error::Stopped { sent: false })),
@@ -65,7 +74,7 @@ impl Upstream for Live {
         self.runtime.real_texts(&slot.version, &slot.id)
     }
 
-    fn limits(&self, slot: &Slot) -> CallLimits {
-        self.runtime.limits(&slot.version, &slot.id.tool)
+    fn terms(&self, slot: &Slot) -> Terms {
+        self.runtime.terms(&slot.version, &slot.id.tool)
     }
 }

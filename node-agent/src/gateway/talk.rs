@@ -1,5 +1,6 @@
 //! What a tool says to one call's agent, on its way from the tool's reader to whoever carries the call.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use domain::digest::ListingHash;
@@ -91,6 +92,7 @@ pub(super) struct Ear {
     said: mpsc::Sender<Said>,
     session: Option<Weak<Session>>,
     called: Mutex<Option<Called>>,
+    was_asked: AtomicBool,
 }
 
 /// By what a call was made.
@@ -103,12 +105,18 @@ impl Ear {
         // Requests of 2026-07-28 stand alone: nothing shows that two are of one agent.
         let number = agent.session.as_ref().map_or_else(super::session::next_agent, |it| it.number);
         let session = agent.session.as_ref().map(Arc::downgrade);
-        (Arc::new(Self { agent: number, said, session, called: Mutex::default() }), heard)
+        let (called, was_asked) = (Mutex::default(), AtomicBool::new(false));
+        (Arc::new(Self { agent: number, said, session, called, was_asked }), heard)
     }
 
     /// Notes by what its call is made.
     pub(super) fn note(&self, called: Called) {
         *self.called.lock().unwrap_or_else(PoisonError::into_inner) = Some(called);
+    }
+
+    /// Whether the tool asked something so far.
+    pub(super) fn was_asked(&self) -> bool {
+        self.was_asked.load(Ordering::Relaxed)
     }
 
     /// By what its call was made last.
@@ -125,6 +133,9 @@ impl Listener for Ear {
     fn hear(&self, said: Said) {
         if matches!(said, Said::Progress(_) | Said::Log(_)) && self.said.capacity() <= FOR_QUESTIONS {
             return;
+        }
+        if matches!(said, Said::Asks(_)) {
+            self.was_asked.store(true, Ordering::Relaxed);
         }
         if let Err(mpsc::error::TrySendError::Closed(Said::Elicited(params))) = self.said.try_send(said)
             && let Some(session) = self.session.as_ref().and_then(Weak::upgrade)

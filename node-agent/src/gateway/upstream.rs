@@ -11,6 +11,8 @@ use domain::listing::RealText;
 use tokio::sync::watch;
 use tools::{Call, CallError, RawResult};
 
+use super::breaker::Breaker;
+
 /// Asked at the moment of writing to the tool: makes the permit again.
 pub type BeforeWrite = Arc<dyn Fn() -> Result<(), Denial> + Send + Sync>;
 
@@ -24,6 +26,15 @@ pub struct CallLimits {
     pub calls: Option<usize>,
     /// For one call.
     pub deadline: Option<Duration>,
+}
+
+/// What calls of one running tool go by.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// What its manifest says.
+    pub limits: CallLimits,
+    /// Whether they are held back.
+    pub breaker: Arc<Breaker>,
 }
 
 /// The node as the gateway sees it.
@@ -51,8 +62,8 @@ pub trait Upstream: Send + Sync + 'static {
     /// server takes instead. Empty for nearly every function.
     fn real_texts(&self, slot: &Slot) -> Arc<[RealText]>;
 
-    /// What the manifest says of calls of the function's tool.
-    fn limits(&self, _slot: &Slot) -> CallLimits {
-        CallLimits::default()
+    /// What calls of the function's tool go by.
+    fn terms(&self, _slot: &Slot) -> Terms {
+        Terms::default()
     }
 }

@@ -14,7 +14,7 @@ use domain::time::Timestamp;
 use tokio::sync::watch;
 use tools::Tool;
 
-use crate::gateway::CallLimits;
+use crate::gateway::Terms;
 
 /// The running tools of a node and its clocks.
 #[derive(Debug, Default)]
@@ -50,8 +50,8 @@ impl Default for Clock {
 pub(crate) struct Running {
     pub(crate) tool: Arc<Tool>,
     pub(crate) relist: Relist,
-    /// What its manifest says of its calls.
-    pub(crate) limits: CallLimits,
+    /// What its calls go by.
+    pub(crate) terms: Terms,
     /// By function, of the newest list.
     pub(crate) real_texts: Arc<ArcSwap<RealTexts>>,
 }
@@ -116,8 +116,10 @@ impl Runtime {
     /// The caller asks the table again afterwards: how the list ended is written there. It brings
     /// its own limit of time; a list ends within a minute (`tools::Limits`).
     pub async fn relist(&self, version: &PluginVersion, tool: &ToolId) {
-        if let Some(running) = self.running(version, tool) {
-            running.relist.wait().await;
+        // Nothing else of it is held meanwhile: whoever stops the tool waits until nobody has it.
+        let relist = self.running(version, tool).map(|running| running.relist);
+        if let Some(relist) = relist {
+            relist.wait().await;
         }
     }
 
@@ -129,9 +131,9 @@ impl Runtime {
         texts.unwrap_or_else(|| Arc::new([]))
     }
 
-    /// What the manifest of a running tool says of its calls.
-    pub(crate) fn limits(&self, version: &PluginVersion, tool: &ToolId) -> CallLimits {
-        self.running(version, tool).map(|running| running.limits).unwrap_or_default()
+    /// What calls of a running tool go by.
+    pub(crate) fn terms(&self, version: &PluginVersion, tool: &ToolId) -> Terms {
+        self.running(version, tool).map(|running| running.terms).unwrap_or_default()
     }
 
     /// Milliseconds since the node agent started: the clock of [`domain::guard::Table::permit`].
@@ -168,7 +170,8 @@ impl Runtime {
         });
     }
 
-    fn running(&self, version: &PluginVersion, tool: &ToolId) -> Option<Running> {
+    /// That tool, if it is up.
+    pub(crate) fn running(&self, version: &PluginVersion, tool: &ToolId) -> Option<Running> {
         // A handful of tools per node, so that a clone of the key is the cheapest way to ask.
         self.tools.load().get(&(version.clone(), tool.clone())).cloned()
     }

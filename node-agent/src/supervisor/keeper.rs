@@ -14,6 +14,8 @@ use tools::{Opening, Tool, ToolEvent, ToolSpec};
 
 use super::Supervisor;
 use super::minding::{AfterList, Minding, exit_reason};
+use super::opening::Memory;
+use crate::gateway::{Breaker, Terms};
 use crate::guard::{Lists, RealTexts, Relist, Running};
 
 /// How long calls under way may take to end before their tool is stopped.
@@ -25,8 +27,10 @@ const DRAIN_LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Keeping {
     pub(super) minding: Minding,
     pub(super) stop: CancellationToken,
-    /// How it was best opened the last time.
+    /// How it is opened next.
     pub(super) opening: Opening,
+    /// How it was best opened the last time.
+    pub(super) memory: Memory,
 }
 
 /// A tool that is up.
@@ -37,6 +41,7 @@ struct Up {
     requests: watch::Receiver<u64>,
     lists: watch::Sender<Lists>,
     real_texts: Arc<ArcSwap<RealTexts>>,
+    breaker: Arc<Breaker>,
     /// Which addresses it may be at, since it was started.
     addresses: Option<Pinned>,
 }
@@ -65,6 +70,7 @@ impl Keeping {
             };
             // Asked anew after a failure: what does not start any more may have been replaced.
             self.opening = started.as_ref().map_or(Opening::Probe, |up| up.tool.opening());
+            self.memory.note(self.opening).await;
             let delay = match started {
                 Ok(mut up) => match self.run(&mut up).await {
                     End::Stopped => return,
@@ -124,15 +130,15 @@ impl Keeping {
         let tool = Tool::start(spec, events).await.map_err(|error| self.minding.start_error(&error))?;
         let tool = Arc::new(tool);
         self.minding.up(tool.confined());
-        let real_texts = Arc::default();
+        let (real_texts, breaker) = (Arc::default(), Arc::default());
         let running = Running {
             tool: Arc::clone(&tool),
             relist,
-            limits: bundle.calls(&key.1),
+            terms: Terms { limits: bundle.calls(&key.1), breaker: Arc::clone(&breaker) },
             real_texts: Arc::clone(&real_texts),
         };
         sup.runtime.insert(&key.0, &key.1, &running);
-        Ok(Up { tool, exited, requests, lists, real_texts, addresses })
+        Ok(Up { tool, exited, requests, lists, real_texts, breaker, addresses })
     }
 
     /// Lists the tool until something ends it, and takes it down.
@@ -189,6 +195,9 @@ impl Keeping {
         loop {
             self.minding.ask();
             let outcome = up.tool.list().await;
+            if outcome.as_ref().is_ok_and(|raw| raw.list.complete) {
+                up.breaker.listed();
+            }
             let is_endpoint = up.addresses.is_some();
             let is_other = outcome.as_ref().is_err_and(|error| is_endpoint && error.may_be_of_another_era());
             let class = up.tool.connected_to().and_then(|at| class_of_address(at.ip()).ok());

@@ -193,7 +193,7 @@ impl Minding {
             }
             Error::Redirected(fault) => match &**fault {
                 RedirectFault::OtherOrigin { from, to } => {
-                    Refusal::redirected(tool, &from.to_string(), to.as_str())
+                    Refusal::redirected(tool, &from.to_string(), &to.to_string())
                 }
                 other => Refusal::new(Code::Redirected, format!("{tool} was not called: {other}.")),
             },

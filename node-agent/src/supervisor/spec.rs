@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use domain::id::{PluginVersion, ToolId};
 use domain::listing::MetaPointer;
-use domain::origin::{AddressClass, ClassPolicy, parse_tool_url};
+use domain::origin::{AddressClass, ClassPolicy, ShownUrl, parse_tool_url};
 use domain::plugin_set::{self, OriginTrust, Policy, Trust};
 use plugin::manifest::{self, Manifest, Permissions, Place, Transport, expand};
 use tools::{
     AddressRule, CommandSpec, Confinement, Limits, Offers, Opening, ProcessLimits, ToolSpec, UrlSpec,
 };
 
+use super::opening::Memory;
 use crate::gateway::CallLimits;
 
 /// Settings of the node that its tools live under.
@@ -49,10 +50,11 @@ impl Bundle {
             let origin = match spec {
                 manifest::ToolSpec::Url { url, allow_http, .. } => {
                     let parsed = parse_tool_url(url, *allow_http);
-                    Some(
-                        parsed
-                            .map_or_else(|_| url.as_str().into(), |parsed| parsed.origin.to_string().into()),
-                    )
+                    let origin = parsed.map_or_else(
+                        |_| ShownUrl::from(url.as_str()).to_string(),
+                        |parsed| parsed.origin.to_string(),
+                    );
+                    Some(origin.into())
                 }
                 _ => None,
             };
@@ -174,6 +176,16 @@ impl Bundle {
         std::fs::create_dir_all(&folder)
             .map_err(|error| format!("make its folder {}: {error}", folder.display()))?;
         Ok(folder)
+    }
+
+    /// How the tool was opened by an earlier start. Blocks.
+    pub(super) fn opened(&self, tool: &ToolId, below: &Path) -> Memory {
+        let url = match self.manifest.tools.get(tool) {
+            Some(manifest::ToolSpec::Url { url, .. }) => url.as_str(),
+            _ => "",
+        };
+        let name = format!("{}.opening", file_name(tool));
+        Memory::read(below.join(self.version.to_string()).join(name), url)
     }
 
     /// Where the tool's log is kept. It outlives the version, until newer ones need the room.

@@ -1,3 +1,5 @@
+mod opening;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -57,10 +59,14 @@ struct Bench {
 impl Bench {
     /// A version whose tool lists these, with a snapshot of them, called.
     fn start(entries: &[(&str, &str)]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::on(tempfile::tempdir().unwrap(), entries, SERVER)
+    }
+
+    /// The same on a folder that may be that of an earlier one, with this server.
+    fn on(folder: tempfile::TempDir, entries: &[(&str, &str)], server: &str) -> Self {
         let list = folder.path().join("list");
         write(&list, entries);
-        std::fs::write(folder.path().join("server.sh"), SERVER).unwrap();
+        std::fs::write(folder.path().join("server.sh"), server).unwrap();
         let manifest = format!(
             "name: team\nversion: 1.0.0\ndescription: d\ntools:\n  team:\n    command: [sh, '${{plugin}}/server.sh', '{}']\n",
             list.display()
@@ -127,8 +133,13 @@ impl Bench {
     }
 
     fn asked(&self) -> usize {
+        self.asked_for().len()
+    }
+
+    /// What the server wrote down, line by line.
+    fn asked_for(&self) -> Vec<String> {
         let asked = self.folder.path().join("work/team@1.0.0/team/asked");
-        std::fs::read_to_string(asked).unwrap_or_default().lines().count()
+        std::fs::read_to_string(asked).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 }
 

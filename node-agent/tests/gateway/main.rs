@@ -20,6 +20,7 @@ mod cancel;
 mod changes;
 mod client;
 mod dialog;
+mod failing;
 mod fuzz;
 mod handshake;
 mod limits;

@@ -14,7 +14,9 @@ use domain::id::{EdgeName, PluginVersion, ToolId};
 use domain::listing::RealText;
 use domain::plugin_set::{FunctionTrust, Kind, Policy, ToolTrust, Trust};
 use domain::time::Timestamp;
-use node_agent::gateway::{BeforeWrite, CallFuture, CallLimits, Config, Gateway, Token, Upstream};
+use node_agent::gateway::{
+    BeforeWrite, Breaker, CallFuture, CallLimits, Config, Gateway, Terms, Token, Upstream,
+};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tools::{Call, CallError, RawProgress, RawResult, Said};
@@ -50,6 +52,7 @@ pub struct Node {
     tool: Box<Tool>,
     pub real_texts: Mutex<Arc<[RealText]>>,
     pub limits: Mutex<CallLimits>,
+    breaker: Arc<Breaker>,
 }
 
 impl Node {
@@ -70,6 +73,7 @@ impl Node {
             tool: Box::new(move |name, call, before| Box::pin(tool(name, call, before))),
             real_texts: Mutex::new(Arc::new([])),
             limits: Mutex::default(),
+            breaker: Arc::default(),
         })
     }
 
@@ -138,8 +142,8 @@ impl Upstream for Node {
         Arc::clone(&self.real_texts.lock().unwrap())
     }
 
-    fn limits(&self, _slot: &Slot) -> CallLimits {
-        *self.limits.lock().unwrap()
+    fn terms(&self, _slot: &Slot) -> Terms {
+        Terms { limits: *self.limits.lock().unwrap(), breaker: Arc::clone(&self.breaker) }
     }
 }
 

@@ -12,6 +12,7 @@ use futures::{Stream, StreamExt};
 use http::header;
 use reqwest::Response;
 use sse_stream::{Sse, SseByteStream};
+use url::Url;
 
 use super::client::Client;
 use crate::envelope::{self, Message};
@@ -29,7 +30,7 @@ pub(super) enum Form {
 }
 
 /// The status and the form, or why there is no answer.
-pub(super) async fn form(response: Response, url: &str) -> Result<(Form, Response), Error> {
+pub(super) async fn form(response: Response, url: &Url) -> Result<(Form, Response), Error> {
     let status = response.status();
     if !status.is_success() {
         return Err(bad_status(response, url).await);
@@ -47,7 +48,7 @@ pub(super) async fn form(response: Response, url: &str) -> Result<(Form, Respons
     }
 }
 
-async fn bad_status(response: Response, url: &str) -> Error {
+async fn bad_status(response: Response, url: &Url) -> Error {
     let status = response.status().as_u16();
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     if matches!(status, 401 | 403) {
@@ -58,10 +59,16 @@ async fn bad_status(response: Response, url: &str) -> Error {
         header(header::RETRY_AFTER).and_then(|value| value.trim().parse().ok()).map(Duration::from_secs);
     let body = head(response, ERROR_BODY).await;
     let rpc = match envelope::parse(&body) {
-        Ok(Message::Response { outcome: Err(error), .. }) => Some(Box::new(RpcError::from_raw(error))),
+        Ok(Message::Response { outcome: Err(error), .. }) => {
+            Some(Box::new(RpcError { status: Some(status), ..RpcError::from_raw(error) }))
+        }
         _ => None,
     };
-    let text = String::from_utf8_lossy(&body);
+    let mut text = String::from_utf8_lossy(&body).into_owned();
+    if let Some(query) = url.query().filter(|query| !query.is_empty()) {
+        // Some servers say what they were asked.
+        text = text.replace(query, "…");
+    }
     Error::Status { url: url.into(), status, body: crate::show::line(&text, 300).into(), retry_after, rpc }
 }
 
@@ -85,7 +92,7 @@ pub(super) async fn body(mut response: Response, limit: usize, client: &Client) 
     if announced > limit as u64 {
         return Err(Error::TooLong { bytes: announced, limit });
     }
-    while let Some(chunk) = response.chunk().await.map_err(|error| client.cut(&error))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| client.cut(&error.without_url()))? {
         if body.len() + chunk.len() > limit {
             return Err(Error::TooLong { bytes: (body.len() + chunk.len()) as u64, limit });
         }
@@ -141,7 +148,7 @@ impl Stream for Counted {
         self.bytes.as_mut().poll_next(cx).map(|item| {
             let chunk = match item? {
                 Ok(chunk) => chunk,
-                Err(error) => return Some(Err(io::Error::other(error))),
+                Err(error) => return Some(Err(io::Error::other(error.without_url()))),
             };
             let bytes = self.since_event.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len();
             if bytes > self.limit { Some(Err(io::Error::other("over the limit"))) } else { Some(Ok(chunk)) }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use domain::origin::{MAX_REDIRECTS, Method, Origin, Redirect, redirect};
+use domain::origin::{MAX_REDIRECTS, Method, Origin, Redirect, ShownUrl, redirect};
 use http::{HeaderMap, HeaderValue, header};
 use reqwest::{Body, Response};
 use url::Url;
@@ -61,7 +61,7 @@ impl Client {
     pub(super) fn new(spec: UrlSpec) -> Result<Self, StartError> {
         let settings = |reason: String| StartError::Settings(reason.into());
         let origin = Origin::of(&spec.url)
-            .ok_or_else(|| settings(format!("`{}` is no http or https URL", spec.url)))?
+            .ok_or_else(|| settings(format!("`{}` is no http or https URL", ShownUrl::from(&spec.url))))?
             .to_string()
             .into();
         let guard = Arc::new(Guard::new(spec.addresses, spec.resolve, &spec.url));
@@ -85,6 +85,11 @@ impl Client {
         Ok(Self { http, url: spec.url, origin, headers, guard, connected_to: Mutex::new(None) })
     }
 
+    /// The endpoint's URL as errors and logs name it.
+    pub(super) fn shown(&self) -> ShownUrl {
+        ShownUrl::from(&self.url)
+    }
+
     pub(super) fn connected_to(&self) -> Option<SocketAddr> {
         *self.connected_to.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -106,7 +111,7 @@ impl Client {
                 Redirect::Refuse(fault) => return Err(Error::Redirected(Box::new(fault)).into()),
             }
         }
-        Err(Error::TooManyRedirects { from: self.url.as_str().into(), to: url.as_str().into() }.into())
+        Err(Error::TooManyRedirects { from: self.shown(), to: ShownUrl::from(&url) }.into())
     }
 
     async fn leg(&self, url: &Url, outgoing: &Outgoing) -> Result<Response, Unanswered> {
@@ -140,7 +145,7 @@ impl Client {
                 Ok(response)
             }
             Err(_) if refused.load(Ordering::Acquire) => Err(Unanswered::Refused),
-            Err(error) => Err(self.failure(&error, outgoing).into()),
+            Err(error) => Err(self.failure(&error.without_url(), outgoing).into()),
         }
     }
 

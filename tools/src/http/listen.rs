@@ -68,8 +68,7 @@ async fn stream(core: &Arc<Core>, session: &Session, place: &mut Place) -> End {
     headers::add_era(&mut headers, &session.peer, session.id.as_ref());
     place.add_to(&mut headers);
     let Ok(response) = core.client.send(&Outgoing::get(headers)).await else { return End::Failed };
-    let url = core.client.url.as_str();
-    let response = match answer::form(response, url).await {
+    let response = match answer::form(response, &core.client.url).await {
         Ok((Form::Events, response)) => response,
         Err(error) => {
             let was_open = core.streams_opened() > 0;
@@ -96,7 +95,7 @@ async fn stream(core: &Arc<Core>, session: &Session, place: &mut Place) -> End {
 impl Core {
     /// The stream is open. From the second time on something may have been missed of what a server announces.
     pub(super) fn stream_opened(&self, announces: bool) {
-        if self.opened.fetch_add(1, std::sync::atomic::Ordering::AcqRel) > 0 && announces {
+        if self.own.opened.fetch_add(1, std::sync::atomic::Ordering::AcqRel) > 0 && announces {
             self.emit(ToolEvent::Reconnected);
         }
     }

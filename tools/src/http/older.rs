@@ -8,22 +8,21 @@ mod place;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
-use tokio_util::sync::CancellationToken;
 
 use super::answer::{self, Form};
-use super::client::{Client, Outgoing};
+use super::base::Base;
+use super::client::Outgoing;
 use super::headers;
 use crate::call::Reason;
-use crate::dialog::Board;
 use crate::error::Error;
-use crate::spec::{Limits, UrlSpec};
+use crate::spec::UrlSpec;
 use crate::start::StartError;
 use crate::tool::{Events, ToolEvent};
 use crate::wire::{self, Ask, Peer, Unanswered};
@@ -39,43 +38,29 @@ pub(crate) struct Older {
     core: Arc<Core>,
 }
 
+type Core = Base<Own>;
+
 /// What outlives a stream.
-struct Core {
-    client: Client,
-    limits: Limits,
-    events: Events,
-    board: Arc<Board>,
-    next_id: AtomicU64,
+#[derive(Default)]
+struct Own {
     present: OnceLock<ArcSwap<Link>>,
     renewing: Mutex<()>,
-    stop: CancellationToken,
 }
 
 impl fmt::Debug for Older {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Older").field("url", &self.core.client.url.as_str()).finish_non_exhaustive()
+        f.debug_struct("Older").field("url", &self.core.client.shown()).finish_non_exhaustive()
     }
 }
 
 impl Older {
     /// Opens the stream and shakes hands over it.
     pub(crate) async fn start(spec: UrlSpec, events: Events) -> Result<Self, StartError> {
-        let limits = spec.limits;
-        let board = Arc::new(Board::new(spec.offers));
-        let core = Arc::new(Core {
-            client: Client::new(spec)?,
-            limits,
-            events,
-            board,
-            next_id: AtomicU64::new(1),
-            present: OnceLock::new(),
-            renewing: Mutex::default(),
-            stop: CancellationToken::new(),
-        });
+        let core = Core::new(spec, events)?;
         // Dropped by whoever gives up the start, the stream ends with it.
         let older = Self { core: Arc::clone(&core) };
         let link = link::open(&core).await?;
-        core.present.get_or_init(|| ArcSwap::new(link));
+        core.own.present.get_or_init(|| ArcSwap::new(link));
         let (keeping, stop) = (Arc::clone(&core), core.stop.clone());
         tokio::spawn(async move { stop.run_until_cancelled(keep(keeping)).await });
         Ok(older)
@@ -127,26 +112,14 @@ impl Drop for Older {
 }
 
 impl Core {
-    fn next_id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn emit(&self, event: ToolEvent) {
-        (self.events)(event);
-    }
-
     #[expect(clippy::expect_used, reason = "`start` sets it before anything else gets hold of the core")]
     fn present(&self) -> Arc<Link> {
-        self.present.get().expect("the stream was opened").load_full()
-    }
-
-    fn session_lost(&self) -> Error {
-        Error::SessionLost { url: self.client.url.as_str().into() }
+        self.own.present.get().expect("the stream was opened").load_full()
     }
 
     /// Opens a stream in place of one that ended, unless somebody did.
     async fn renew(self: &Arc<Self>, lost: &Arc<Link>) -> Result<(), Error> {
-        let _turn = self.renewing.lock().await;
+        let _turn = self.own.renewing.lock().await;
         if !Arc::ptr_eq(&self.present(), lost) {
             return Ok(());
         }
@@ -156,7 +129,7 @@ impl Core {
         })?;
         // Heard before the stream can be used: what it shows is listed before anything of it is called.
         self.emit(ToolEvent::Reconnected);
-        if let Some(present) = self.present.get() {
+        if let Some(present) = self.own.present.get() {
             present.store(link);
         }
         Ok(())
@@ -215,7 +188,7 @@ impl Core {
         link.add_version(&mut outgoing.headers);
         outgoing.to = Some(link.endpoint.clone());
         let response = self.client.send(&outgoing).await?;
-        match answer::form(response, link.endpoint.as_str()).await {
+        match answer::form(response, &link.endpoint).await {
             // What is said besides the status is nothing: a word, mostly.
             Ok((Form::Nothing | Form::Json | Form::Events, _)) | Err(Error::NotMcp { .. }) => Ok(()),
             Err(error) => Err(error.into()),

@@ -24,7 +24,7 @@ pub(super) async fn open(core: &Arc<Core>, known: Opening) -> Result<Session, St
         if known == Opening::Handshake {
             match shake_hands(core).await {
                 // It may speak the other era by now.
-                Err(StartError::Opening(Error::Rpc(_) | Error::Status { status: 400 | 404 | 405, .. })) => {}
+                Err(StartError::Opening(error)) if declines(&error) => {}
                 outcome => return outcome,
             }
         }
@@ -49,15 +49,20 @@ pub(super) async fn open(core: &Arc<Core>, known: Opening) -> Result<Session, St
         .unwrap_or(Err(StartError::Opening(Error::TimedOut { after: limit, sent: true })))
 }
 
-/// Opens a session anew (handshake era).
+/// Opens a session anew (handshake era). Who declines the handshake may speak the other era by now.
 pub(super) async fn handshake(core: &Arc<Core>) -> Result<Session, Error> {
     let limit = core.limits.start;
     match timeout(limit, shake_hands(core)).await {
         Ok(Ok(session)) => Ok(session),
-        Ok(Err(StartError::Opening(error))) => Err(error),
+        Ok(Err(StartError::Opening(error))) if !declines(&error) => Err(error),
         Ok(Err(other)) => Err(Error::Reopen(other.to_string().into())),
         Err(_) => Err(Error::TimedOut { after: limit, sent: true }),
     }
+}
+
+/// Whether an answer to the handshake is one of a server that has none.
+const fn declines(error: &Error) -> bool {
+    matches!(error, Error::Rpc(_) | Error::Status { status: 400 | 404 | 405, .. })
 }
 
 async fn probe(core: &Arc<Core>, wait: Duration) -> Result<Probe, StartError> {

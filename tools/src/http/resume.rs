@@ -95,7 +95,7 @@ impl Core {
                 return Ok(outcome);
             }
         }
-        Err(Error::StreamEnded { url: self.client.url.as_str().into() })
+        Err(Error::StreamEnded { url: self.client.shown() })
     }
 
     /// The next stream of the same answer; `None` if there is none to be had.
@@ -107,7 +107,7 @@ impl Core {
             headers::add_era(&mut headers, &session.peer, session.id.as_ref());
             place.add_to(&mut headers);
             let error = match self.client.send(&Outgoing::get(headers)).await {
-                Ok(response) => match answer::form(response, self.client.url.as_str()).await {
+                Ok(response) => match answer::form(response, &self.client.url).await {
                     Ok((Form::Events, response)) => return Some(response),
                     Ok(_) => return None,
                     Err(error) => error,

@@ -82,10 +82,6 @@ impl Sessions {
 }
 
 impl Core {
-    pub(super) fn session_lost(&self) -> Error {
-        Error::SessionLost { url: self.client.url.as_str().into() }
-    }
-
     /// Whether an answer says, or may say, that the session is unknown; only endpoints that gave one can
     /// lose it.
     pub(super) fn session_doubt(session: &Session, error: &Error) -> Doubt {

@@ -134,9 +134,12 @@ class Handler(BaseHTTPRequestHandler):
         return False
 
     def entry(self, body=None):
+        """Writes the request down; what follows goes by its path alone, but for the place of the older transport."""
         names = {name.lower(): value for name, value in self.headers.items()}
         log({"method": self.command, "path": self.path, "headers": names, "body": body,
              "rpc": json.loads(body).get("method") if body else None})
+        if not self.path.startswith("/messages"):
+            self.path = self.path.partition("?")[0]
 
     def polled(self, key, at):
         """One of the streams that together answer a call."""

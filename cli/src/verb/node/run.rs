@@ -31,9 +31,10 @@ pub(crate) struct Args {
 /// Runs until Ctrl-C or SIGTERM, then finishes calls in flight and stops.
 ///
 /// # Errors
-/// The machine has not joined, or the address is in use.
+/// A setting is none, the machine has not joined, or the address is in use.
 pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let data = args.node_data.clone().unwrap_or_else(|| context.place.node());
+    let config = embed::node_config(data.clone(), args.listen, &args.settings)?;
     if !data.is_dir() {
         return Err(Failure::failed(format!(
             "this machine has not joined a fleet: there is no `{}`",
@@ -44,7 +45,7 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     }
     embed::log_to_stderr();
     let out = &context.out;
-    let node = embed::start_node(data, args.listen, &args.settings).await?;
+    let node = embed::start_node(config).await?;
     let endpoint = embed::endpoint(&node);
     if out.is_json() {
         out.json(&json!({"mcp": endpoint}))?;

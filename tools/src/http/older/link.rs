@@ -17,7 +17,6 @@ use crate::http::answer::{self, Events, Form};
 use crate::http::client::Outgoing;
 use crate::http::headers;
 use crate::start::{StartError, spoken};
-use crate::tool::ToolEvent;
 use crate::waiters::Waiters;
 use crate::wire::{self, Ask, Era, Peer};
 
@@ -72,15 +71,15 @@ pub(super) async fn open(core: &Arc<Core>) -> Result<Arc<Link>, StartError> {
     let guard = end.clone().drop_guard();
     let response = async {
         let response = core.client.send(&Outgoing::get(headers::of_stream())).await.map_err(Error::from)?;
-        answer::form(response, core.client.url.as_str()).await
+        answer::form(response, &core.client.url).await
     };
-    let late = |fault| StartError::Opening(Error::Endpoint { url: core.client.url.as_str().into(), fault });
+    let late = |fault| StartError::Opening(Error::Endpoint { url: core.client.shown(), fault });
     let none = || late(EndpointFault::None { after: limit });
     let response = match timeout_at(end_by, response).await {
         Err(_) => return Err(none()),
         Ok(Ok((Form::Events, response))) => response,
         Ok(Ok((Form::Json | Form::Nothing, _))) => {
-            let (url, content_type) = (core.client.url.as_str().into(), "no event stream".into());
+            let (url, content_type) = (core.client.shown(), "no event stream".into());
             return Err(StartError::Opening(Error::NotMcp { url, content_type }));
         }
         Ok(Err(error)) => return Err(StartError::Opening(error)),
@@ -139,7 +138,7 @@ async fn read(
     let Ok(link) = link.await else { return };
     let error = end.run_until_cancelled(messages(&core, &link, &mut events)).await;
     let stopped = || Error::Stopped { sent: true };
-    let ended = || Error::StreamEnded { url: core.client.url.as_str().into() };
+    let ended = || Error::StreamEnded { url: core.client.shown() };
     let error = match error {
         None if core.stop.is_cancelled() => stopped(),
         None => ended(),
@@ -161,7 +160,7 @@ async fn messages(core: &Arc<Core>, link: &Arc<Link>, events: &mut Events) -> Op
             (None | Some("message"), Some(data)) if !data.trim().is_empty() => handle(core, link, data),
             (Some("endpoint"), _) => {
                 // The first one holds: a later one could lead a running session elsewhere.
-                tracing::warn!(url = %core.client.url, "a tool named another place for messages, which is ignored");
+                tracing::warn!(url = %core.client.shown(), "a tool named another place for messages, which is ignored");
             }
             _ => {}
         }
@@ -203,15 +202,8 @@ fn handle(core: &Arc<Core>, link: &Arc<Link>, data: &str) {
             core.board.ask(id, method, *params, None, move |message| to.say(message, &over, wait));
         }
         Message::Notification { method, params } => match (method.as_ref(), params) {
-            (wire::LIST_CHANGED, _) => core.emit(ToolEvent::ListChanged),
             ("notifications/progress", Some(params)) => link.waiters.progress(params),
-            ("notifications/message", Some(params)) => {
-                core.board.log(params, None);
-                core.emit(ToolEvent::Log((*params).to_owned()));
-            }
-            ("notifications/elicitation/complete", Some(params)) => core.board.elicited(params),
-            ("notifications/cancelled", Some(params)) => core.board.withdraw(params),
-            _ => {}
+            _ => core.hear(method, *params, None),
         },
     }
 }

@@ -1,6 +1,6 @@
 //! Where a server of the older transport wants messages posted, judged before it is used.
 
-use domain::origin::Origin;
+use domain::origin::{Origin, ShownUrl};
 use url::{Host, Url};
 
 use crate::error::EndpointFault;
@@ -10,7 +10,7 @@ use crate::error::EndpointFault;
 /// # Errors
 /// It is none, or at another origin.
 pub(super) fn place(base: &Url, named: &str) -> Result<Url, EndpointFault> {
-    let shown = || crate::show::line(named, 200).into();
+    let shown = || ShownUrl::from(named);
     let url = base.join(named.trim()).map_err(|_| EndpointFault::NoUrl { named: shown() })?;
     let origin = Origin::of(&url).ok_or_else(|| EndpointFault::NoUrl { named: shown() })?;
     if !url.username().is_empty() || url.password().is_some() {
