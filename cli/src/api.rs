@@ -220,6 +220,27 @@ pub(crate) struct Raised {
     pub trust_generation: u64,
 }
 
+/// Calls that a person stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Block {
+    /// Its id.
+    pub id: String,
+    /// The one edge it is for.
+    pub edge: Option<String>,
+    /// Such as `tool team`.
+    pub target: String,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub blocked_at: String,
+    /// Who.
+    pub blocked_by: String,
+    /// When it was lifted.
+    pub lifted_at: Option<String>,
+    /// By whom.
+    pub lifted_by: Option<String>,
+}
+
 /// How far one part of an edge's plugin set has come.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct PartState {

@@ -69,6 +69,12 @@ pub(crate) enum Command {
     Assign(verb::assign::Args),
     /// Takes a plugin, or its candidate, from an edge
     Unassign(verb::unassign::Args),
+    /// Stops calls of a function, a tool or a plugin, whatever was approved
+    Block(verb::block::Args),
+    /// Lifts a block
+    Unblock(verb::unblock::Args),
+    /// What is blocked, by whom and why
+    Blocks(verb::blocks::Args),
     /// Every function that the fleet knows, with its state
     Catalog(verb::catalog::Args),
     /// Join tokens, joining, running a node, the list of nodes, one node

@@ -8,6 +8,8 @@ use crate::exit::Exit;
 
 pub(crate) mod assign;
 pub(crate) mod audit;
+pub(crate) mod block;
+pub(crate) mod blocks;
 pub(crate) mod call;
 pub(crate) mod catalog;
 pub(crate) mod completions;
@@ -20,6 +22,7 @@ pub(crate) mod node;
 pub(crate) mod plugin;
 pub(crate) mod server;
 pub(crate) mod unassign;
+pub(crate) mod unblock;
 pub(crate) mod up;
 
 /// Carries out one command.
@@ -36,6 +39,9 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Exit> {
         Command::Mcp(args) => mcp::run(&args, context).await,
         Command::Assign(args) => assign::run(&args, context).await,
         Command::Unassign(args) => unassign::run(&args, context).await,
+        Command::Block(args) => block::run(&args, context).await,
+        Command::Unblock(args) => unblock::run(&args, context).await,
+        Command::Blocks(args) => blocks::run(&args, context).await,
         Command::Catalog(args) => catalog::run(&args, context).await,
         Command::Node(command) => node::run(command, context).await,
         Command::Edge(command) => edge::run(command, context).await,

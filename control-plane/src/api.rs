@@ -9,6 +9,7 @@ mod answer;
 mod approvals;
 mod assignments;
 mod audit;
+mod blocks;
 mod candidates;
 mod catalog;
 mod changes;
@@ -171,7 +172,9 @@ pub fn router(state: AppState) -> Router {
 
 /// Every endpoint, with what its bearer must be allowed.
 pub(crate) fn routes() -> Vec<Route> {
-    use Action::{AdmitNodes, Approve, Assign, CreateEdge, ExpelNodes, ManageTokens, Push, SetPolicy, View};
+    use Action::{
+        AdmitNodes, Approve, Assign, Block, CreateEdge, ExpelNodes, ManageTokens, Push, SetPolicy, View,
+    };
     let read = MethodFilter::GET;
     let (post, put, delete) = (MethodFilter::POST, MethodFilter::PUT, MethodFilter::DELETE);
     vec![
@@ -196,6 +199,10 @@ pub(crate) fn routes() -> Vec<Route> {
         route(read, "/orphans", View, orphans::list),
         route(post, "/orphans/adopt", Approve, orphans::adopt),
         route(post, "/orphans/drop", Approve, orphans::drop),
+        route(read, "/blocks", View, blocks::list),
+        route(post, "/blocks", Block, blocks::set),
+        route(post, "/blocks/lift", Approve, blocks::lift),
+        route(delete, "/blocks/{id}", Approve, blocks::lift_one),
         route(delete, "/nodes/{node}", ExpelNodes, expulsions::remove),
         route(post, "/nodes/{node}/evict", ExpelNodes, expulsions::evict),
         route(post, "/nodes/{node}/ban", ExpelNodes, expulsions::ban),

@@ -6,6 +6,7 @@
 pub mod approve;
 pub mod assign;
 pub mod assign_candidate;
+pub mod block;
 pub mod create_edge;
 pub mod decide_orphans;
 pub mod expel;

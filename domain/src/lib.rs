@@ -5,6 +5,7 @@
 //! derives serde: each door (wire, store, API, ledger) owns its own format.
 
 pub mod audit;
+pub mod block;
 pub mod breaker;
 pub mod change;
 pub mod clone;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 pub use code::Code;
 
+use crate::block::Block;
 use crate::breaker::Open;
 use crate::id::{EdgeName, FunctionId, PluginName, PluginVersion, ToolId};
 use crate::time::Timestamp;
@@ -57,6 +58,24 @@ impl Refusal {
                 "This node has not heard from {server} for so long that edge {edge}'s plugin set counts as stale since \
                  {since}, and edge {edge} is strict, so nothing is called. It serves again by itself once the control \
                  plane answers; an operator can also let nodes go on with: pintle edge set {edge} --not-strict"
+            ),
+        )
+    }
+
+    /// A person stopped these calls.
+    pub fn blocked(id: &str, block: &Block, edge: &EdgeName) -> Self {
+        let Block { target, reason, by, at, is_fleet_wide } = block;
+        let (there, flag) = if *is_fleet_wide {
+            (String::new(), String::new())
+        } else {
+            (format!(" on edge {edge}"), format!(" --edge {edge}"))
+        };
+        Self::new(
+            Code::Blocked,
+            format!(
+                "{by} blocked {target}{there} at {at} (block {id}): {reason}. Nothing of it is called until an approver \
+                 lifts that with: pintle unblock {}{flag}",
+                target.flag()
             ),
         )
     }

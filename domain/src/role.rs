@@ -36,8 +36,10 @@ pub enum Action {
     AdmitNodes,
     /// Evicts, bans and removes nodes, and picks one of several copies.
     ExpelNodes,
-    /// Approves and rejects changed listings and moved origins.
+    /// Approves and rejects changed listings and moved origins, and lifts blocks.
     Approve,
+    /// Stops calls of a function, a tool or a plugin.
+    Block,
     /// Makes, lists and revokes API tokens.
     ManageTokens,
 }
@@ -71,7 +73,7 @@ impl fmt::Display for Role {
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::View,
         Self::Push,
         Self::CreateEdge,
@@ -80,6 +82,7 @@ impl Action {
         Self::AdmitNodes,
         Self::ExpelNodes,
         Self::Approve,
+        Self::Block,
         Self::ManageTokens,
     ];
 
@@ -94,6 +97,7 @@ impl Action {
             Self::AdmitNodes => "let nodes join",
             Self::ExpelNodes => "take nodes out of the fleet",
             Self::Approve => "approve changes",
+            Self::Block => "block calls",
             Self::ManageTokens => "make and revoke tokens",
         }
     }
@@ -107,10 +111,15 @@ pub const fn allows(role: Role, action: Action) -> bool {
         Role::Operator => {
             matches!(
                 action,
-                Action::View | Action::CreateEdge | Action::SetPolicy | Action::Assign | Action::AdmitNodes
+                Action::View
+                    | Action::CreateEdge
+                    | Action::SetPolicy
+                    | Action::Assign
+                    | Action::AdmitNodes
+                    | Action::Block
             )
         }
-        Role::Approver => matches!(action, Action::View | Action::Approve),
+        Role::Approver => matches!(action, Action::View | Action::Approve | Action::Block),
         Role::Author => matches!(action, Action::View | Action::Push),
     }
 }

@@ -33,6 +33,9 @@ pub const MESSAGE_MAX: usize = 16 * 1024 * 1024;
 /// Most functions in one tool's report: what a tool may list.
 pub const FUNCTIONS_MAX: usize = 10_000;
 
+/// Blocks of one version; people set them one by one.
+pub const BLOCKS_MAX: usize = 1_000;
+
 /// Most bytes of a function's name in a report: four times what may be called, so that a name that
 /// is left out for its length can still be recognised.
 pub const NAME_MAX: usize = 512;

@@ -9,12 +9,12 @@ use domain::id::{EdgeName, PluginName, PluginVersion, ToolId};
 use domain::origin::{Endpoint, PinState};
 use domain::plugin_set::{Part, Scope};
 
+use super::block::raise;
 use super::reconcile_changes::{reconcile_changes, recorded, seen_functions};
-use super::record_listing::raise_trust;
 use super::{By, Error};
 use crate::store::changes::{self, Shown, State};
 use crate::store::pins::{self, StoredPin, endpoint_text};
-use crate::store::{Store, WriteTx, heads, snapshots};
+use crate::store::{Store, WriteTx, snapshots};
 
 /// What a person looked at and approves.
 #[derive(Debug, Clone)]
@@ -116,7 +116,7 @@ pub async fn approve(store: &Store, by: &By, approval: &Approval) -> Result<Deci
     for (version, tool) in &touched {
         reconcile_changes(&mut tx, by, version, tool).await?;
     }
-    decided.edges = raise(&mut tx, &versions).await?;
+    decided.edges = raise(&mut tx, &versions, None).await?;
     tx.commit(by.now).await?;
     Ok(decided)
 }
@@ -315,19 +315,4 @@ async fn approve_functions(
     let shown: Vec<Shown> = functions.iter().map(|one| shown(one)).collect();
     changes::set_states(tx.tx(), (version, tool), &shown, State::Approved).await?;
     Ok(())
-}
-
-/// Raises the trust of every edge with one of the versions; answers the generations to come.
-async fn raise(tx: &mut WriteTx, versions: &BTreeSet<PluginVersion>) -> Result<Vec<(EdgeName, u64)>, Error> {
-    let mut edges: BTreeSet<EdgeName> = BTreeSet::new();
-    for version in versions {
-        edges.extend(raise_trust(tx, version).await?);
-    }
-    let scopes: Vec<Scope> = edges.into_iter().map(Scope::Edge).collect();
-    let heads = heads::list(tx.tx(), Some(&scopes)).await?;
-    let raised = heads.into_iter().filter_map(|(scope, part, position)| match scope {
-        Scope::Edge(edge) if part == Part::Trust => Some((edge, position.generation + 1)),
-        Scope::Edge(_) | Scope::Node(_) => None,
-    });
-    Ok(raised.collect())
 }

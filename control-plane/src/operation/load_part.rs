@@ -16,7 +16,8 @@ use super::Error;
 use super::assign::endpoint_of;
 use crate::store::pins::{StoredPin, endpoint_text};
 use crate::store::{
-    Store, Transaction, assignments, candidates, heads, listings, nodes, pins, plugins, policies, snapshots,
+    Store, StoredBlock, Transaction, assignments, blocks, candidates, heads, listings, nodes, pins, plugins,
+    policies, snapshots,
 };
 
 /// The position and content of a part, read from one state of the database; `None` if there is no
@@ -83,9 +84,16 @@ pub(crate) async fn load_trust(tx: &mut Transaction, edge: &EdgeName) -> Result<
         assignments::of_edge(tx, edge).await?.into_iter().map(|assignment| assignment.version).collect();
     versions.extend(candidates::of_edge(tx, edge).await?.into_iter().map(|candidate| candidate.version));
     versions.extend(nodes::versions::of_edge(tx, edge).await?);
+    let blocks = blocks::in_force(tx, edge).await?;
     let mut trust = Trust::default();
     for version in versions {
-        let entry = load_version(tx, edge, &version).await?;
+        let mut entry = load_version(tx, edge, &version).await?;
+        let touches = |stored: &&StoredBlock| {
+            entry.tools.keys().any(|tool| stored.block.target.touches(&version, tool))
+        };
+        let touching =
+            blocks.iter().filter(touches).map(|stored| (stored.id.as_str().into(), stored.block.clone()));
+        entry.blocks = touching.collect();
         trust.versions.insert(version, Arc::new(entry));
     }
     Ok(trust)

@@ -11,10 +11,11 @@ use domain::id::{PluginVersion, ToolId};
 use domain::plugin_set::{OriginTrust, Part, Position, Scope, ToolTrust, Trust, VersionTrust};
 use domain::time::Timestamp;
 
+use super::block::{raise, set, versions_of};
 use super::load_part::load_version;
 use super::store_texts::canonical_fault;
 use super::{By, Error};
-use crate::store::{NodeRecord, Orphan, Store, WriteTx, listings, orphans, plugins};
+use crate::store::{NodeRecord, Orphan, Store, StoredBlock, WriteTx, listings, orphans, plugins};
 
 /// Most that is kept of one node's trust: more than a fleet approves between two backups.
 const ORPHANS_MAX: usize = 10_000;
@@ -53,8 +54,10 @@ pub async fn record_held(
         return Ok(0);
     }
     let mut found = Vec::new();
+    let by = By::node(now, &node.name);
     for (version, held) in &trust.versions {
         lost_of_version(&mut tx, node, now, (version, held), &mut found).await?;
+        block_again(&mut tx, &by, node, held).await?;
     }
     found.truncate(ORPHANS_MAX);
     let hashes: BTreeSet<&str> = found.iter().map(|orphan| orphan.held.as_str()).collect();
@@ -68,12 +71,25 @@ pub async fn record_held(
     for orphan in &found {
         new += usize::from(orphans::put(tx.tx(), orphan).await?);
     }
-    let by = By::node(now, &node.name);
     let (edge, count) = (node.edge.clone(), new as u64);
     let event = Event::OrphansFound { node_name: node.name.clone(), edge, digest: *digest, count };
     tx.audit(&by.origin, event);
     tx.commit(now).await?;
     Ok(new)
+}
+
+/// A block that the database lost is in force again at once, until a person lifts it: what was stopped stays
+/// stopped.
+async fn block_again(tx: &mut WriteTx, by: &By, node: &NodeRecord, held: &VersionTrust) -> Result<(), Error> {
+    for (id, block) in &held.blocks {
+        let edge = (!block.is_fleet_wide).then(|| node.edge.clone());
+        let stored = StoredBlock { id: id.to_string(), edge, block: block.clone(), lifted: None };
+        if set(tx, by, &stored).await? {
+            let versions = versions_of(tx, &block.target).await?;
+            raise(tx, &versions, stored.edge.as_ref()).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn lost_of_version(

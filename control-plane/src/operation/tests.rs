@@ -1,4 +1,5 @@
 mod approving;
+mod blocking;
 mod expelling;
 mod guarding;
 mod joining;

@@ -45,6 +45,12 @@ const STEPS: &[(i64, &str, &str, &str)] = &[
         include_str!("../../../migrations/sqlite/0006_streams.sql"),
         include_str!("../../../migrations/postgres/0006_streams.sql"),
     ),
+    (
+        7,
+        "blocks",
+        include_str!("../../../migrations/sqlite/0007_blocks.sql"),
+        include_str!("../../../migrations/postgres/0007_blocks.sql"),
+    ),
 ];
 
 /// Brings the tables to this version's form. Of `SQLite`, the caller holds the [`lock`].

@@ -17,6 +17,7 @@ fn statements() -> Vec<Statement> {
         archives::STATEMENTS,
         assignments::STATEMENTS,
         audits::STATEMENTS,
+        blocks::STATEMENTS,
         candidates::STATEMENTS,
         changes::STATEMENTS,
         edges::STATEMENTS,

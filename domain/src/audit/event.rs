@@ -147,6 +147,11 @@ pub enum Event {
         origin: String,
         attended: bool,
     },
+    /// A person stopped calls; on every edge if none is named. Or a node still held a block that the database
+    /// had lost.
+    BlockSet { block: String, edge: Option<EdgeName>, target: String, reason: String },
+    /// A person lifted a block.
+    BlockLift { block: String, edge: Option<EdgeName>, target: String },
     /// A node sent a listing whose hash was not asked for, or that is not in canonical form.
     ListingFalse { node: NodeName, hash: ListingHash, fault: String },
     /// A node holds what the database lost: it was restored from a copy, and a new epoch begins.
@@ -193,6 +198,8 @@ impl Event {
             Self::EndpointPinned { .. } => "plugin.endpoint.pinned",
             Self::EndpointMoved { .. } => "plugin.endpoint.moved",
             Self::EndpointApprove { .. } => "plugin.endpoint.approve",
+            Self::BlockSet { .. } => "block.set",
+            Self::BlockLift { .. } => "block.lift",
             Self::ListingFalse { .. } => "plugin.listing.false",
             Self::StoreRewound { .. } => "fleet.store.rewound",
             Self::OrphansFound { .. } => "fleet.orphans.found",
@@ -202,7 +209,7 @@ impl Event {
         }
     }
 
-    /// What it was done to: `plugin/NAME`, `edge/NAME`, `node/NAME`, `token/ID`, `join_token/ID` or
+    /// What it was done to: `plugin/NAME`, `edge/NAME`, `node/NAME`, `token/ID`, `join_token/ID`, `block/ID` or
     /// `fleet`.
     pub fn subject(&self) -> String {
         match self {
@@ -215,6 +222,7 @@ impl Event {
             Self::JoinTokenCreate { token, .. } | Self::JoinTokenRevoke { token, .. } => {
                 format!("join_token/{token}")
             }
+            Self::BlockSet { block, .. } | Self::BlockLift { block, .. } => format!("block/{block}"),
             Self::NodeJoin { node_name, .. }
             | Self::NodeRenew { node_name, .. }
             | Self::NodeEvict { node_name, .. }
@@ -284,7 +292,9 @@ impl Event {
             | Self::ToolsReject { .. }
             | Self::EndpointPinned { .. }
             | Self::EndpointMoved { .. }
-            | Self::EndpointApprove { .. } => self.fields_of_tools(),
+            | Self::EndpointApprove { .. }
+            | Self::BlockSet { .. }
+            | Self::BlockLift { .. } => self.fields_of_tools(),
         }
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::view::{LeftOut, PluginState, RunState, SetState, ToolListing, ToolView, VersionView, View};
 use super::{Slot, Table, Verdict, Wait};
+use crate::block::Block;
 use crate::id::{FunctionId, PluginVersion, ToolId};
-use crate::plugin_set::{FunctionTrust, OriginTrust, ToolTrust};
+use crate::plugin_set::{FunctionTrust, OriginTrust, ToolTrust, VersionTrust};
 use crate::refusal::{Code, Refusal};
 
 /// A function that was decided but for its rivals of other plugins.
@@ -70,10 +71,14 @@ impl Table {
     ) {
         let trust = view.trust.versions.get(version);
         for tool in tools {
+            let stopped = trust.and_then(|trust| blocked(view, trust, version, tool, None)).map(Arc::new);
+            let refusal = stopped.as_ref().unwrap_or(refusal);
             self.refuse_tool(tool, refusal, None);
             let Some(snapshot) = trust.and_then(|trust| trust.tools.get(tool)) else { continue };
             for (name, function) in &snapshot.functions {
-                let verdict = Verdict::Refused { refusal: Arc::clone(refusal), wait: None };
+                let stopped = trust.and_then(|trust| blocked(view, trust, version, tool, Some(name)));
+                let refusal = stopped.map_or_else(|| Arc::clone(refusal), Arc::new);
+                let verdict = Verdict::Refused { refusal, wait: None };
                 drafts.push(draft(
                     view,
                     version,
@@ -91,7 +96,14 @@ impl Table {
         let trust = view.trust.versions.get(&version.version);
         for (id, tool) in &version.tools {
             let snapshot = trust.and_then(|trust| trust.tools.get(id)).unwrap_or(&nothing);
-            let deciding = Deciding { view, version: &version.version, id, tool, snapshot };
+            let deciding = Deciding {
+                view,
+                version: &version.version,
+                id,
+                tool,
+                snapshot,
+                trust: trust.map(Arc::as_ref),
+            };
             let all = deciding.whole_tool().map(|(refusal, wait)| (Arc::new(refusal), wait));
             if let Some((refusal, wait)) = &all {
                 self.refuse_tool(id, refusal, *wait);
@@ -158,6 +170,23 @@ impl Table {
     }
 }
 
+/// The block of a whole tool, or of one function of it; the oldest where there are several.
+fn blocked(
+    view: &View,
+    trust: &VersionTrust,
+    version: &PluginVersion,
+    tool: &ToolId,
+    function: Option<&str>,
+) -> Option<Refusal> {
+    let covers = |block: &Block| match function {
+        None => block.target.covers_tool(version, tool),
+        Some(function) => block.target.covers(version, tool, function),
+    };
+    let all = trust.blocks.iter().filter(|(_, block)| covers(block));
+    let (id, block) = all.min_by_key(|(id, block)| (block.at, Arc::clone(id)))?;
+    Some(Refusal::blocked(id, block, &view.edge))
+}
+
 fn draft(
     view: &View,
     version: &PluginVersion,
@@ -180,12 +209,16 @@ struct Deciding<'v> {
     id: &'v ToolId,
     tool: &'v ToolView,
     snapshot: &'v ToolTrust,
+    trust: Option<&'v VersionTrust>,
 }
 
 impl Deciding<'_> {
     /// What holds for every function of the tool, if anything does.
     fn whole_tool(&self) -> Option<(Refusal, Option<Wait>)> {
-        let Self { view, version, id, tool, snapshot } = self;
+        let Self { view, version, id, tool, snapshot, trust } = self;
+        if let Some(refusal) = trust.and_then(|trust| blocked(view, trust, version, id, None)) {
+            return Some((refusal, None));
+        }
         if view.policy.forbidden_kinds.contains(&tool.kind) {
             return Some((Refusal::kind_off(id, tool.kind.as_str(), &view.edge), None));
         }
@@ -236,6 +269,11 @@ impl Deciding<'_> {
 
     fn function(&self, id: &FunctionId) -> Verdict {
         let refuse = |refusal, wait| Verdict::Refused { refusal: Arc::new(refusal), wait };
+        let stopped =
+            self.trust.and_then(|trust| blocked(self.view, trust, self.version, self.id, Some(&id.function)));
+        if let Some(refusal) = stopped {
+            return refuse(refusal, None);
+        }
         if let Some(since) = self.tool.relisting {
             return refuse(Refusal::relisting(id, since), Some(Wait::Change));
         }

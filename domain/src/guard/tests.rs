@@ -6,6 +6,7 @@ use super::view::{
     LeftOut, PluginState, RunState, SetState, Shown, ToolListing, ToolView, VersionView, View,
 };
 use super::*;
+use crate::block::{Block, Target};
 use crate::id::{EdgeName, PluginName};
 use crate::plugin_set::{FunctionTrust, Kind, OriginTrust, Policy, ToolTrust, Trust};
 use crate::time::Timestamp;
@@ -118,6 +119,70 @@ fn only_what_lists_itself_as_approved_is_called() {
     for (name, code) in rows {
         assert_eq!(node.code(name), code, "{name}");
     }
+}
+
+fn blocked(mut node: Node, blocks: &[(&str, &str, i64)]) -> Node {
+    let mut trust = (*node.view.trust).clone();
+    for of_version in trust.versions.values_mut() {
+        for (id, target, at) in blocks {
+            let block = Block {
+                target: Target::parse(target).unwrap(),
+                is_fleet_wide: *id != "here",
+                reason: "it leaks".into(),
+                by: "ada".into(),
+                at: Timestamp::from_millis(*at),
+            };
+            Arc::make_mut(of_version).blocks.insert((*id).into(), block);
+        }
+    }
+    node.view.trust = Arc::new(trust);
+    node
+}
+
+#[test]
+fn a_block_outranks_an_approval_and_says_who_stopped_what_and_who_can_lift_it() {
+    let node = || team(&[("a", "1"), ("b", "1")], &[("a", "1"), ("b", "1")]);
+    for (target, codes) in [
+        ("function team.a", ["blocked", "permitted"]),
+        ("tool team", ["blocked", "blocked"]),
+        ("plugin team", ["blocked", "blocked"]),
+        ("plugin team@1.0.0", ["blocked", "blocked"]),
+        ("plugin team@2.0.0", ["permitted", "permitted"]),
+        ("function team.c", ["permitted", "permitted"]),
+        ("tool tea", ["permitted", "permitted"]),
+    ] {
+        let node = blocked(node(), &[("here", target, 0)]);
+        assert_eq!([node.code("team.a"), node.code("team.b")], codes, "{target}");
+    }
+    let table = blocked(node(), &[("late", "plugin team", 9), ("here", "tool team", 0)]).table();
+    let sentence = table.permit("team.a", NOW_MS).unwrap_err().refusal.to_string();
+    assert_eq!(
+        sentence,
+        "ada blocked tool team on edge eu-1 at 1970-01-01T00:00:00.000Z (block here): it leaks. Nothing of it is called \
+         until an approver lifts that with: pintle unblock --tool team --edge eu-1"
+    );
+    assert!(table.slot("team.a").unwrap().shown, "models go on seeing what they know");
+}
+
+#[test]
+fn a_block_comes_before_what_a_version_or_its_tool_is_waiting_for() {
+    let of_tool = |change: fn(&mut Node)| {
+        let mut node = team(&[("a", "1")], &[("a", "2")]);
+        change(&mut node);
+        blocked(node, &[("b1", "tool team", 0)]).code("team.a")
+    };
+    assert_eq!(of_tool(|_| {}), "blocked", "before drifted");
+    assert_eq!(of_tool(|node| node.view.policy.forbidden_kinds = vec![Kind::Command]), "blocked");
+    let installing = |node: &mut Node| {
+        let version = version("team@1.0.0");
+        let tools = vec![tool("team")];
+        let state = PluginState::Installing { version: version.clone(), tools, failed: None, earlier: None };
+        node.view.plugins.insert(version.plugin, state);
+    };
+    assert_eq!(of_tool(installing), "blocked");
+    let mut node = team(&[("a", "1")], &[("a", "1")]);
+    node.view.set = SetState::Waiting { server: "cp".into(), since: Timestamp::from_millis(0) };
+    assert_eq!(blocked(node, &[("b1", "tool team", 0)]).code("team.a"), "no_plugin_set");
 }
 
 // R3.25, R3.26, R3.27

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::block::Block;
 use crate::digest::{Digest, ListingHash};
 use crate::id::{PluginName, PluginVersion, ToolId};
 
@@ -18,6 +19,8 @@ pub struct Trust {
 pub struct VersionTrust {
     /// By tool; a tool that is absent has no snapshot.
     pub tools: BTreeMap<ToolId, ToolTrust>,
+    /// Blocks that touch it, by their ids.
+    pub blocks: BTreeMap<Arc<str>, Block>,
 }
 
 /// What the fleet goes by for one tool of a version.

@@ -91,7 +91,9 @@ impl Node {
     fn snapshot(&mut self, name: &str) {
         let taken = ToolTrust { snapshot_taken: true, ..ToolTrust::default() };
         let tools = ["local", "remote"].iter().map(|id| (tool(id), taken.clone())).collect();
-        self.trust.versions.insert(version(name), Arc::new(VersionTrust { tools }));
+        self.trust
+            .versions
+            .insert(version(name), Arc::new(VersionTrust { tools, ..VersionTrust::default() }));
     }
 
     fn decide(&self, at: i64) -> Decision {

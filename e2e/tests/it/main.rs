@@ -6,6 +6,7 @@
 mod arrows;
 mod asked;
 mod bad_input;
+mod blocked;
 mod candidates;
 mod changes;
 mod clients;

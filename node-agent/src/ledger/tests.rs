@@ -18,7 +18,10 @@ fn trust(generation: u64, text: &str) -> HeldPart {
     let hash = ListingHash::of_canonical(text);
     let functions = BTreeMap::from([("hello".into(), FunctionTrust { hash, rank: 1 })]);
     let tool = ToolTrust { snapshot_taken: true, functions, origin: None };
-    let version = VersionTrust { tools: BTreeMap::from([(ToolId::parse("team").unwrap(), tool)]) };
+    let version = VersionTrust {
+        tools: BTreeMap::from([(ToolId::parse("team").unwrap(), tool)]),
+        ..VersionTrust::default()
+    };
     let versions = BTreeMap::from([(PluginVersion::parse("team@1.0.0").unwrap(), Arc::new(version))]);
     let content = PartContent::from(&Content::Trust(Trust { versions }));
     let head = Head {

@@ -154,7 +154,7 @@ fn snapshot(entries: &[(&str, &str)]) -> Trust {
     };
     let functions = entries.iter().enumerate().map(function).collect();
     let tools = [(tool(), ToolTrust { snapshot_taken: true, functions, origin: None })].into();
-    Trust { versions: [(version(), Arc::new(VersionTrust { tools }))].into() }
+    Trust { versions: [(version(), Arc::new(VersionTrust { tools, ..VersionTrust::default() }))].into() }
 }
 
 // R3.10, R3.11

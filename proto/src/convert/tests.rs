@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use domain::block::{Block, Target};
 use domain::digest::{Digest, ListingHash};
 use domain::id::{PluginName, PluginVersion, ToolId};
 use domain::plugin_set::{
@@ -64,6 +65,14 @@ fn trust_entry() -> v1::TrustEntry {
                 address_class: String::new(),
             }),
         }],
+        blocks: vec![v1::Block {
+            id: "b1".into(),
+            target: "tool team".into(),
+            fleet_wide: true,
+            reason: "it leaks".into(),
+            blocked_by: "ada".into(),
+            blocked_at_ms: 7,
+        }],
     }
 }
 
@@ -86,6 +95,12 @@ fn each_bad_field_of_trust_is_named() {
             ("ToolTrust.functions", |e| {
                 e.tools[0].functions = vec![v1::FunctionTrust::default(); FUNCTIONS_MAX + 1];
             }),
+            ("Block.id", |e| e.blocks[0].id = String::new()),
+            ("Block.id", |e| e.blocks.push(e.blocks[0].clone())),
+            ("Block.target", |e| e.blocks[0].target = "team".into()),
+            ("Block.reason", |e| e.blocks[0].reason = "n".repeat(513)),
+            ("Block.blocked_by", |e| e.blocks[0].blocked_by = String::new()),
+            ("TrustEntry.blocks", |e| e.blocks = vec![v1::Block::default(); BLOCKS_MAX + 1]),
             ("OriginTrust.state", |e| e.tools[0].origin.as_mut().unwrap().state = 0),
             ("OriginTrust.state", |e| e.tools[0].origin.as_mut().unwrap().state = 99),
             ("OriginTrust.origin", |e| e.tools[0].origin.as_mut().unwrap().origin = String::new()),
@@ -345,7 +360,8 @@ fn a_part_without_resources_reads_as_its_default() {
 /// The digest is what nodes compare: other bytes for the same content would be a fork.
 #[test]
 fn the_encodings_of_this_protocol_stay_what_they_are() {
-    let (version, trust): (PluginVersion, VersionTrust) = trust_entry().try_into().unwrap();
+    let entry = v1::TrustEntry { blocks: vec![], ..trust_entry() };
+    let (version, trust): (PluginVersion, VersionTrust) = entry.try_into().unwrap();
     let rows = [
         encode_resource(&Resource::Trust(version, Arc::new(trust))),
         encode_resource(&Resource::Policy(Policy::default())),
@@ -431,10 +447,32 @@ fn part_of(resource: &Resource) -> Part {
     }
 }
 
+fn any_block() -> impl Strategy<Value = Block> {
+    let target = prop_oneof![
+        Just("function team.hello"),
+        Just("tool team"),
+        Just("plugin team"),
+        Just("plugin team@1.0.0")
+    ];
+    (target, any::<bool>(), ".{0,20}", "[a-z]{1,9}", any::<i64>()).prop_map(
+        |(target, fleet, reason, by, at)| Block {
+            target: Target::parse(target).unwrap(),
+            is_fleet_wide: fleet,
+            reason: reason.into(),
+            by: by.into(),
+            at: Timestamp::from_millis(at),
+        },
+    )
+}
+
 proptest! {
     #[test]
-    fn trust_is_read_back_as_it_was_written(version in any_version(), tools in btree_map(any_tool(), any_tool_trust(), 0..4)) {
-        round_trip(&Resource::Trust(version, Arc::new(VersionTrust { tools })));
+    fn trust_is_read_back_as_it_was_written(
+        version in any_version(),
+        tools in btree_map(any_tool(), any_tool_trust(), 0..4),
+        blocks in btree_map("[a-z0-9]{1,8}".prop_map(Arc::from), any_block(), 0..3),
+    ) {
+        round_trip(&Resource::Trust(version, Arc::new(VersionTrust { tools, blocks })));
     }
 
     #[test]

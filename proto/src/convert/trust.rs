@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use domain::block::{Block, Target};
 use domain::digest::ListingHash;
 use domain::id::PluginVersion;
 use domain::plugin_set::{FunctionTrust, OriginTrust, ToolTrust, VersionTrust};
+use domain::time::Timestamp;
 
-use super::fields::{at_most, digest, named, plugin_version, short, tool, twice, value};
-use super::{Error, FUNCTIONS_MAX, LIST_MAX, NAME_MAX};
+use super::fields::{at_most, digest, id, named, plugin_version, short, tool, twice, value};
+use super::{BLOCKS_MAX, Error, FUNCTIONS_MAX, LIST_MAX, NAME_MAX};
 use crate::v1;
 use crate::v1::origin_trust::State;
 
@@ -24,6 +26,7 @@ impl From<(&PluginVersion, &VersionTrust)> for v1::TrustEntry {
             plugin: version.plugin.as_str().to_owned(),
             version: version.version.to_string(),
             tools: tools.collect(),
+            blocks: trust.blocks.iter().map(block_entry).collect(),
         }
     }
 }
@@ -42,7 +45,35 @@ impl TryFrom<v1::TrustEntry> for (PluginVersion, VersionTrust) {
                 return Err(twice("ToolTrust.tool", &trust.tool));
             }
         }
-        Ok((version, VersionTrust { tools }))
+        at_most("TrustEntry.blocks", entry.blocks.len(), BLOCKS_MAX, "blocks")?;
+        let mut blocks = BTreeMap::new();
+        for entry in &entry.blocks {
+            if blocks.insert(named("Block.id", &entry.id)?, block(entry)?).is_some() {
+                return Err(twice("Block.id", &entry.id));
+            }
+        }
+        Ok((version, VersionTrust { tools, blocks }))
+    }
+}
+
+fn block(entry: &v1::Block) -> Result<Block, Error> {
+    Ok(Block {
+        target: id("Block.target", Target::parse(&entry.target))?,
+        is_fleet_wide: entry.fleet_wide,
+        reason: short("Block.reason", &entry.reason)?,
+        by: named("Block.blocked_by", &entry.blocked_by)?,
+        at: Timestamp::from_millis(entry.blocked_at_ms),
+    })
+}
+
+fn block_entry((id, block): (&Arc<str>, &Block)) -> v1::Block {
+    v1::Block {
+        id: id.as_ref().to_owned(),
+        target: block.target.to_string(),
+        fleet_wide: block.is_fleet_wide,
+        reason: block.reason.as_ref().to_owned(),
+        blocked_by: block.by.as_ref().to_owned(),
+        blocked_at_ms: block.at.as_millis(),
     }
 }
 

@@ -295,6 +295,27 @@ pub struct TrustEntry {
     pub version: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "3")]
     pub tools: ::prost::alloc::vec::Vec<ToolTrust>,
+    /// Those that touch the version.
+    #[prost(message, repeated, tag = "4")]
+    pub blocks: ::prost::alloc::vec::Vec<Block>,
+}
+/// Calls that a person stopped.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Block {
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    /// `function ID`, `tool ID`, `plugin NAME` or `plugin NAME@VERSION`.
+    #[prost(string, tag = "2")]
+    pub target: ::prost::alloc::string::String,
+    /// Whether it holds for every edge.
+    #[prost(bool, tag = "3")]
+    pub fleet_wide: bool,
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub blocked_by: ::prost::alloc::string::String,
+    #[prost(int64, tag = "6")]
+    pub blocked_at_ms: i64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ToolTrust {

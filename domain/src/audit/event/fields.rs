@@ -177,6 +177,10 @@ impl Event {
             Self::EndpointMoved { edge, version, tool, earlier, origin } => {
                 with(of_move(version, tool, earlier, origin), json!({ "edge": edge.as_str() }))
             }
+            Self::BlockSet { block, edge, target, reason } => {
+                with(of_block(block, edge.as_ref(), target), json!({ "reason": visible(reason) }))
+            }
+            Self::BlockLift { block, edge, target } => of_block(block, edge.as_ref(), target),
             Self::EndpointApprove { edge, version, tool, earlier, origin, attended } => with(
                 of_move(version, tool, earlier, origin),
                 json!({ "edge": edge.as_ref().map(EdgeName::as_str), "attended": attended }),
@@ -196,6 +200,10 @@ fn with(mut object: Value, more: Value) -> Value {
 
 fn of_node(node: &NodeId, name: &NodeName, edge: &EdgeName) -> Value {
     json!({ "node": node.as_str(), "node_name": name.as_str(), "edge": edge.as_str() })
+}
+
+fn of_block(block: &str, edge: Option<&EdgeName>, target: &str) -> Value {
+    json!({ "block": block, "edge": edge.map(EdgeName::as_str), "target": visible(target) })
 }
 
 fn of_tool(version: &PluginVersion, tool: &ToolId) -> Value {

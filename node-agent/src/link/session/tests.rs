@@ -57,7 +57,8 @@ fn hash(text: &str) -> ListingHash {
 fn trust(text: &str) -> Content {
     let functions = [("hello".into(), FunctionTrust { hash: hash(text), rank: 1 })].into();
     let tool = ToolTrust { snapshot_taken: true, functions, origin: None };
-    let version = VersionTrust { tools: [(ToolId::parse("team").unwrap(), tool)].into() };
+    let version =
+        VersionTrust { tools: [(ToolId::parse("team").unwrap(), tool)].into(), ..VersionTrust::default() };
     let versions = [(PluginVersion::parse("team@1.0.0").unwrap(), Arc::new(version))].into();
     Content::Trust(Trust { versions })
 }
