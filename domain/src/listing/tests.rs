@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::*;
 
+mod edits;
 mod entries;
 mod random;
 
@@ -125,6 +126,27 @@ fn any_depth_is_judged_without_recursion() {
             assert_eq!(&*entry(&list.entries[1]).name, "b");
         }
     }
+}
+
+// C17
+#[test]
+fn a_number_that_no_double_holds_costs_its_function_and_neighbours_share_a_hash() {
+    let cases = rows(include_str!("../../tests/cases/C17-big-numbers.json"), "in_listings");
+    assert!(matches!(refused(cases[0]["entry"].as_str().unwrap()).fault, UnreadableFault::Number(_)));
+    let (a, b) = (entry(cases[1]["a"].as_str().unwrap()), entry(cases[1]["b"].as_str().unwrap()));
+    assert_eq!(a.hash == b.hash, cases[1]["same_hash_v1"] == true);
+    assert!(a.canonical.contains("9007199254740992"), "agents are given what was hashed");
+}
+
+// C18
+#[test]
+fn a_list_that_is_no_json_is_told_with_its_place_and_what_stands_there() {
+    let messages = rows(include_str!("../../tests/cases/C18-refused-lines.json"), "messages");
+    let nan = messages.iter().find(|message| message["id"] == "nan-in-a-listing").unwrap();
+    let result = nan["line"].as_str().unwrap().split_once("\"result\":").unwrap().1;
+    let fault = ListReader::new(ListLimits::default()).page(result, None).unwrap_err().to_string();
+    let at = result.find("NaN").unwrap();
+    assert!(fault.contains(&format!("at byte {at}")) && fault.contains("\"default\":NaN}"), "{fault}");
 }
 
 #[test]

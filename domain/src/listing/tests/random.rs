@@ -32,14 +32,23 @@ fn document() -> impl Strategy<Value = Value> {
 }
 
 /// Spends random bits, the same ones again and again.
-struct Dice<'d>(std::iter::Cycle<std::slice::Iter<'d, u8>>);
+pub(super) struct Dice<'d>(std::iter::Cycle<std::slice::Iter<'d, u8>>);
 
-impl Dice<'_> {
-    fn roll(&mut self, sides: u8) -> u8 {
+impl<'d> Dice<'d> {
+    pub(super) fn new(bits: &'d [u8]) -> Self {
+        Self(bits.iter().cycle())
+    }
+
+    pub(super) fn roll(&mut self, sides: u8) -> u8 {
         self.0.next().unwrap() % sides
     }
 
-    fn blank(&mut self, out: &mut String) {
+    /// A place below `count`, or 0.
+    pub(super) fn below(&mut self, count: usize) -> usize {
+        usize::from(self.roll(u8::MAX)) % count.max(1)
+    }
+
+    pub(super) fn blank(&mut self, out: &mut String) {
         out.push_str(["", "", " ", "\n\t", "\r\n"][usize::from(self.roll(5))]);
     }
 }
@@ -122,7 +131,7 @@ proptest! {
         bits in prop::collection::vec(any::<u8>(), 1..200),
     ) {
         let mut raw = r#"{"name":"f","x":"#.to_owned();
-        spell(&document, &mut Dice(bits.iter().cycle()), &mut raw);
+        spell(&document, &mut Dice::new(&bits), &mut raw);
         raw.push('}');
         let expected = format!(r#"{{"x":{}}}"#, slow_canonical(&document));
         let entry = judge_entry(&raw, &[]).unwrap();
