@@ -11,6 +11,8 @@ use crate::id::{EdgeName, PluginName};
 use crate::plugin_set::{FunctionTrust, Kind, OriginTrust, Policy, ToolTrust, Trust};
 use crate::time::Timestamp;
 
+mod cases;
+
 const NOW_MS: u64 = 1_000_000;
 
 fn hash(text: &str) -> ListingHash {
