@@ -14,6 +14,7 @@ mod pages;
 mod reader;
 mod scan;
 mod shown;
+mod word;
 
 pub use entry::{Entry, NotShown, RealText, judge_entry};
 pub use fault::{Unreadable, UnreadableFault};
@@ -40,5 +41,7 @@ pub(crate) fn canonical_of(json: &json::Json<'_>) -> String {
     canonical::canonical(json, 0)
 }
 
+#[cfg(test)]
+mod fuzz;
 #[cfg(test)]
 mod tests;

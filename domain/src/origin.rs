@@ -19,4 +19,6 @@ pub use shown::ShownUrl;
 pub use tool_url::{Origin, OriginFault, ToolUrl, UrlFault, parse_tool_url};
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

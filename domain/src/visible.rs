@@ -85,4 +85,6 @@ const fn is_plain(byte: u8) -> bool {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

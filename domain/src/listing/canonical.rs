@@ -5,9 +5,11 @@
 //! library holds every member in buffers of its own and parses its name again, which takes longer
 //! than all the rest of judging an entry. Tests hold the two to the same bytes.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::json::Json;
+use super::word;
 
 /// Writes the canonical form; `size` is about how many bytes it will have.
 pub(crate) fn canonical(json: &Json<'_>, size: usize) -> String {
@@ -63,9 +65,16 @@ fn write_number(number: f64, out: &mut String) {
     }
 }
 
-fn write_text(text: &str, out: &mut String) {
+#[expect(clippy::ptr_arg, reason = "borrowed text is a stretch of JSON without an escape, so it needs none")]
+fn write_text(text: &Cow<'_, str>, out: &mut String) {
     out.push('"');
-    let mut rest = text;
+    let mut rest = match text {
+        Cow::Borrowed(text) => {
+            out.push_str(text);
+            ""
+        }
+        Cow::Owned(text) => text.as_str(),
+    };
     while let Some(at) = first_to_escape(rest.as_bytes()) {
         let (plain, special) = rest.split_at(at);
         out.push_str(plain);
@@ -90,10 +99,12 @@ fn write_text(text: &str, out: &mut String) {
 
 /// The first byte that may not stand in a JSON string as it is.
 fn first_to_escape(bytes: &[u8]) -> Option<usize> {
-    let special = |byte: &u8| *byte == b'"' || *byte == b'\\' || *byte < 0x20;
-    // Whole blocks without a branch inside, which compilers turn into vector instructions.
-    let clean = |block: &[u8; 32]| !block.iter().fold(false, |any, byte| any | special(byte));
-    let (blocks, _) = bytes.as_chunks::<32>();
-    let skipped = blocks.iter().take_while(|block| clean(block)).count() * 32;
-    bytes.get(skipped..)?.iter().position(special).map(|at| skipped + at)
+    let (words, tail) = bytes.as_chunks::<8>();
+    for (index, bytes) in words.iter().enumerate() {
+        let stops = word::stops(u64::from_le_bytes(*bytes));
+        if stops != 0 {
+            return Some(index * 8 + word::bytes_before(stops));
+        }
+    }
+    tail.iter().position(|byte| word::is_stop(*byte)).map(|at| words.len() * 8 + at)
 }

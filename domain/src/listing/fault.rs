@@ -97,6 +97,7 @@ struct Inner {
 }
 
 impl Fault {
+    #[cold]
     pub(super) fn new(fault: UnreadableFault) -> Self {
         Self(Box::new(Inner { fault, steps: Vec::new() }))
     }
@@ -106,6 +107,7 @@ impl Fault {
     }
 
     /// Adds the step that led to it, as a token of a JSON pointer, cut to 200 characters.
+    #[cold]
     pub(super) fn below(mut self, step: &str) -> Self {
         let escaped = step.chars().take(200).collect::<String>().replace('~', "~0").replace('/', "~1");
         self.0.steps.push(escaped);

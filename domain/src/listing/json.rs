@@ -16,6 +16,7 @@ pub(crate) enum Json<'a> {
     Bool(bool),
     /// Finite, and the nearest double to what was written.
     Number(f64),
+    /// Borrowed only as it stands between the quotes of JSON source, without an escape.
     Text(Cow<'a, str>),
     Array(Vec<Json<'a>>),
     /// Sorted by [`member_order`], each name once.
@@ -69,5 +70,10 @@ impl<'a> Json<'a> {
 
 /// The order of member names in RFC 8785: by UTF-16 code units.
 pub(crate) fn member_order(a: &str, b: &str) -> Ordering {
-    if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
+    match a.bytes().zip(b.bytes()).find(|(a, b)| a != b) {
+        None => a.len().cmp(&b.len()),
+        // Below U+E000 code points stand in one order in UTF-8 and UTF-16.
+        Some((a, b)) if a < 0xEE && b < 0xEE => a.cmp(&b),
+        Some(_) => a.encode_utf16().cmp(b.encode_utf16()),
+    }
 }

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use super::fault::{Fault, UnreadableFault};
+use super::word;
 use crate::visible::{make_visible, write_visible};
 
 pub(super) type Read<T> = Result<T, Fault>;
@@ -65,14 +66,20 @@ impl<'a> Scan<'a> {
     }
 
     /// The next byte after white space, not taken.
+    #[inline]
     pub(super) fn peek(&mut self) -> Option<u8> {
         let rest = self.text.as_bytes().get(self.at..)?;
+        // Between most words there is none.
+        if let Some(byte) = rest.first().filter(|byte| **byte > b' ') {
+            return Some(*byte);
+        }
         let blank = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
         self.at += blank;
         rest.get(blank).copied()
     }
 
     /// Takes the next byte after white space if it is this one.
+    #[inline]
     pub(super) fn take(&mut self, byte: u8) -> bool {
         let is_it = self.peek() == Some(byte);
         self.at += usize::from(is_it);
@@ -128,6 +135,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Takes a string; the next byte is its quote.
+    #[inline]
     pub(super) fn string(&mut self) -> Read<Text<'a>> {
         let start = self.at;
         self.at += 1;
@@ -139,6 +147,12 @@ impl<'a> Scan<'a> {
             let hidden = matches!(visible, Cow::Owned(_));
             return Ok(Text::new(visible, hidden, self.since(start)));
         }
+        self.string_with_escapes(start)
+    }
+
+    /// The same of one that is at its first backslash.
+    #[inline(never)]
+    fn string_with_escapes(&mut self, start: usize) -> Read<Text<'a>> {
         let (text, halves) = self.escaped(start + 1)?;
         let written_out = match make_visible(&text) {
             Cow::Borrowed(_) => None,
@@ -229,21 +243,32 @@ impl<'a> Scan<'a> {
     }
 
     /// Goes on to the next quote or backslash of a string.
+    #[inline]
     fn run(&mut self) -> Read<Run> {
         let rest = self.rest();
-        // Whole blocks without a branch inside, which compilers turn into vector instructions.
-        let (blocks, _) = rest.as_chunks::<32>();
-        let clean = |block: &&[u8; 32]| class_of_all(*block) & STOPS == 0;
-        let length = blocks.iter().take_while(clean).count() * 32;
-        let tail = rest.get(length..).unwrap_or_default();
-        let length = length + tail.iter().take_while(|byte| class(**byte) & STOPS == 0).count();
-        self.at += length;
-        let passed = rest.get(..length).unwrap_or_default();
-        match rest.get(length) {
-            Some(stop @ (b'"' | b'\\')) => {
-                let ascii = class_of_all(passed) & ODD == 0;
-                Ok(Run { stop: *stop, ascii })
+        let (words, tail) = rest.as_chunks::<8>();
+        let (mut passed, mut odd) = (0, false);
+        for bytes in words {
+            let word = u64::from_le_bytes(*bytes);
+            let stops = word::stops(word);
+            odd |= word::odd(word) & word::before(stops) != 0;
+            passed += word::bytes_before(stops);
+            if stops != 0 {
+                return self.stop(rest, passed, odd);
             }
+        }
+        for byte in tail.iter().take_while(|byte| !word::is_stop(**byte)) {
+            odd |= *byte >= 0x7F;
+            passed += 1;
+        }
+        self.stop(rest, passed, odd)
+    }
+
+    #[inline]
+    fn stop(&mut self, rest: &[u8], passed: usize, odd: bool) -> Read<Run> {
+        self.at += passed;
+        match rest.get(passed) {
+            Some(stop @ (b'"' | b'\\')) => Ok(Run { stop: *stop, ascii: !odd }),
             Some(_) => Err(self.fault("an escape instead of a control character")),
             None => Err(self.fault("the end of a string")),
         }
@@ -298,6 +323,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Takes a member's name.
+    #[inline]
     pub(super) fn name(&mut self) -> Read<Text<'a>> {
         if self.peek() == Some(b'"') { self.string() } else { Err(self.fault("a member's name")) }
     }
@@ -331,6 +357,7 @@ impl<'a> Scan<'a> {
     }
 
     /// No JSON at this place.
+    #[cold]
     pub(super) fn fault(&self, expected: &'static str) -> Fault {
         let from = self.text.floor_char_boundary(self.at.saturating_sub(20));
         let to = self.text.floor_char_boundary(self.at.saturating_add(20));
@@ -342,21 +369,6 @@ impl<'a> Scan<'a> {
 /// What ends an open object or array.
 pub(super) const fn closing(is_object: bool) -> (u8, &'static str) {
     if is_object { (b'}', "a comma or }") } else { (b']', "a comma or ]") }
-}
-
-/// Of [`class`]: a byte that is not visible ASCII.
-const ODD: u8 = 1;
-/// Of [`class`]: a byte that ends a stretch of a string.
-const STOPS: u8 = 2;
-
-/// What is special about a byte of a string, without a branch.
-fn class(byte: u8) -> u8 {
-    let stops = u8::from(byte == b'"') | u8::from(byte == b'\\') | u8::from(byte < 0x20);
-    (stops * STOPS) | (u8::from(byte >= 0x7F) * ODD)
-}
-
-fn class_of_all(bytes: &[u8]) -> u8 {
-    bytes.iter().fold(0, |all, byte| all | class(*byte))
 }
 
 /// A stretch of a string without quotes and backslashes.

@@ -14,7 +14,7 @@ fn recorded(list: &[(&str, &str)]) -> Recorded {
     Recorded { taken: true, functions: functions(list) }
 }
 
-// R3.5
+// R3.1
 #[test]
 fn the_first_complete_listing_is_the_snapshot_and_an_empty_one_counts() {
     let report = Report { complete: true, functions: functions(&[("a", "1")]), ..Report::default() };

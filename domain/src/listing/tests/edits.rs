@@ -150,7 +150,7 @@ fn edit_of_number(number: &mut f64, dice: &mut Dice<'_>) -> bool {
         _ => before.next_down(),
     };
     // Zero has two spellings with a sign, and one hash.
-    number.is_finite() && *number != before
+    number.is_finite() && model::plain(&Doc::Number(before)) != model::plain(&Doc::Number(*number))
 }
 
 fn replace(doc: &mut Doc, fresh: &Doc) -> bool {

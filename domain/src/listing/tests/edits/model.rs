@@ -95,7 +95,7 @@ pub(super) fn hide(written: &str) -> Units {
         match code_point.filter(|c| is_hidden(*c, None)) {
             Some(half @ 0xD800..=0xDFFF) => out.push(u16::try_from(half).unwrap()),
             Some(code_point) => {
-                out.extend(char::from_u32(code_point).unwrap().encode_utf16(&mut [0; 2]).iter())
+                out.extend(char::from_u32(code_point).unwrap().encode_utf16(&mut [0; 2]).iter());
             }
             None => {
                 out.extend("\\u{".encode_utf16());
@@ -214,7 +214,9 @@ fn tidy(doc: &mut Doc) {
         Doc::Object(members) => {
             let mut seen = std::collections::BTreeSet::new();
             members.retain(|(name, _)| seen.insert(visible(name)));
-            members.iter_mut().for_each(|(_, value)| tidy(value));
+            for (_, value) in members {
+                tidy(value);
+            }
         }
         _ => {}
     }
