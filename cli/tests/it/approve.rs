@@ -24,7 +24,7 @@ fn parts(generation: u64) -> Value {
     json!({"trust": part, "plan": part, "policy": part})
 }
 
-// R3.31: without a terminal nothing is approved, and the exact line is printed.
+// R3.19
 #[test]
 fn without_a_terminal_it_shows_changes_nothing_and_names_the_exact_line() {
     let (fake, folder) = (Fake::start(), tempfile::tempdir().unwrap());
@@ -43,7 +43,7 @@ fn without_a_terminal_it_shows_changes_nothing_and_names_the_exact_line() {
     assert!(fake.asked().iter().all(|asked| asked.method == "GET"));
 }
 
-// R3.34
+// R3.20
 #[test]
 fn yes_sends_exactly_the_hashes_that_were_shown_and_waits_until_it_is_in_force() {
     let (fake, folder) = (Fake::start(), tempfile::tempdir().unwrap());

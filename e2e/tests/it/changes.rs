@@ -209,8 +209,12 @@ async fn the_command_shows_the_difference_asks_and_approves_on_every_node() {
     let line =
         text.lines().find(|line| line.contains("plugin approve-tools") && line.contains("--yes")).unwrap();
     let words: Vec<&str> = line.split_whitespace().skip_while(|word| *word != "plugin").collect();
-    fleet.cli(&words).await.unwrap();
+    let running = stage.team.running();
+    // It waits ten seconds at most.
+    let approved = fleet.cli(&words).await.unwrap();
+    assert!(approved.contains("In force on 3 of 3 nodes after"), "{approved}");
     fleet.callable("team.hello", json!({})).await;
+    assert_eq!(stage.team.running(), running, "no node and no tool was started again");
     let tools = fleet.mcp(0).tools().await.unwrap();
     let hello = tools.iter().find(|tool| tool["name"] == "team__hello").unwrap();
     assert_eq!(hello["description"], r"Say hello.\u{E0053}\u{E0054}", "models read what people approved");

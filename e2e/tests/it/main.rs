@@ -18,6 +18,7 @@ mod draining;
 mod eras;
 mod failing;
 mod identity;
+mod listings;
 mod reach;
 mod refusals;
 mod remote;

@@ -221,6 +221,26 @@ fn a_function_whose_headers_are_against_the_protocol_is_not_shown_where_its_tool
     assert!(why("public").unwrap().contains("x-mcp-header is no HTTP token"));
 }
 
+// R3.60
+#[test]
+fn a_reserved_id_of_an_older_bundle_is_left_out_on_the_node() {
+    let entries = [entry("ask", "one")].map(Into::into).into();
+    let list = domain::listing::List { entries, complete: true, warnings: Vec::new() };
+    let judged = Judged::new(&list, None, &[], "");
+    for id in ["pintle", "PINTLE", "pintle__x"] {
+        let tool = ToolId::parse(id).unwrap();
+        // Not even a snapshot lets it in.
+        let trust = snapshot(&[("ask", "one")]);
+        let tools = [(tool.clone(), trust.versions[&version()].tools[&self::tool()].clone())].into();
+        let out = judged::left_out([(&tool, Some(&judged))].into_iter(), Some(&VersionTrust { tools }));
+        let codes: Vec<Code> = out.values().map(|why| why.code).collect();
+        assert_eq!(codes, [Code::Reserved], "{id}");
+        let report = judged.report(&version(), &tool, &out);
+        let told = &report.functions[0].seen;
+        assert!(matches!(told, Seen::LeftOut { code, .. } if &**code == "reserved"), "{id}");
+    }
+}
+
 #[test]
 fn what_is_left_out_is_reported_with_its_reason_and_takes_nothing_else_with_it() {
     let list = domain::listing::List {

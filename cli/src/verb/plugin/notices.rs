@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(notices(&plugin(serde_json::json!({"name": "team"}))), Vec::<String>::new());
     }
 
-    // R3.28: the notice names plugin, nodes, functions and the command.
+    // R3.14, R3.66
     #[test]
     fn a_change_names_its_function_three_nodes_and_the_command() {
         let nodes: Vec<String> = (1..=4).map(|n| format!("node-{n}")).collect();

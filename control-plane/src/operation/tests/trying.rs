@@ -4,15 +4,17 @@ use std::collections::BTreeSet;
 
 use domain::digest::Digest;
 use domain::id::{EdgeName, NodeId, NodeName};
-use domain::plugin_set::{Grants, Part, Plan, Position, Scope, assigned};
+use domain::origin::{Endpoint, Origin};
+use domain::plugin_set::{Grants, OriginTrust, Part, Plan, Position, Scope, assigned};
 use proto::convert::Content;
 
 use crate::operation::Error;
+use crate::operation::approve::{Approval, OriginMove, approve};
 use crate::operation::assign_candidate::{Tried, assign_candidate};
 use crate::operation::create_edge::create_edge;
 use crate::operation::find_bundle::bundle_for;
 use crate::operation::load_part::load_part;
-use crate::operation::testing::{Fleet, TEAM, code, edge, plugin, remote, version};
+use crate::operation::testing::{Fleet, TEAM, code, edge, plugin, remote, tool, version};
 use crate::operation::unassign::unassign;
 use crate::operation::unassign_candidate::unassign_candidate;
 use crate::store::testing::on_both;
@@ -157,5 +159,35 @@ fn a_candidate_at_another_origin_waits_while_the_installed_version_stays_pinned(
         assert_eq!(tried.waiting[0].to, "https://b.example");
         // Going on to promote it asks nobody again and decides nothing anew.
         assert_eq!(fleet.assign(&edge(), "wx@1.1.0").await.unwrap().waiting, tried.waiting);
+    });
+}
+
+// R3.70
+#[test]
+fn approving_a_moved_candidate_leaves_the_installed_version_where_it_was_approved() {
+    on_both(|bench| async move {
+        let fleet = Fleet::new(bench).await;
+        fleet.install(&remote("1.0.0", "https://a.example/mcp"), "wx@1.0.0").await;
+        fleet.node(&edge(), "node-1").await;
+        fleet.push(&remote("1.1.0", "https://b.example/mcp")).await.unwrap();
+        try_on(&fleet, "wx@1.1.0", &["node-1"]).await.unwrap();
+        let at = |origin: &str| Endpoint::Fixed(Origin::parse(origin).unwrap());
+        let origins = vec![OriginMove {
+            version: version("wx@1.1.0"),
+            tool: tool("wx"),
+            edge: None,
+            from: vec![at("https://a.example")],
+            to: at("https://b.example"),
+        }];
+        let approval = Approval { plugin: plugin("wx"), functions: Vec::new(), origins, attended: true };
+        assert_eq!(approve(&fleet.store, &fleet.by(), &approval).await.unwrap().origins.len(), 1);
+        let trust = fleet.trust(&edge()).await.1;
+        for (of, at) in [("wx@1.0.0", "https://a.example"), ("wx@1.1.0", "https://b.example")] {
+            let pinned = trust.versions[&version(of)].tools[&tool("wx")].origin.clone();
+            assert!(
+                matches!(&pinned, Some(OriginTrust::Pinned { origin, .. }) if &**origin == at),
+                "{pinned:?}"
+            );
+        }
     });
 }

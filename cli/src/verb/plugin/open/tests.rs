@@ -55,7 +55,7 @@ fn a_function_narrows_and_leaves_moves_out() {
     }
 }
 
-// R3.34: exactly the hashes that were shown.
+// R3.19
 #[test]
 fn a_decision_names_the_hashes_and_origins_that_were_shown() {
     let items = items(&changes(), &Filter::default(), false);
