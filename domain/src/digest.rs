@@ -24,6 +24,16 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// The digest of some parts, each told from its neighbours by its length.
+    pub fn of_parts<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> Self {
+        let mut sha256 = Sha256::new();
+        for part in parts {
+            sha256.update((part.len() as u64).to_le_bytes());
+            sha256.update(part);
+        }
+        Self(sha256.finalize().into())
+    }
+
     /// From its 32 bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)

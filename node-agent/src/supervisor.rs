@@ -11,6 +11,7 @@ pub(crate) mod judged;
 mod keeper;
 pub(crate) mod minding;
 mod opening;
+mod pace;
 mod spec;
 #[cfg(test)]
 mod tests;

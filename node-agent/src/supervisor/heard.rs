@@ -96,7 +96,7 @@ impl Supervisor {
     }
 
     /// A list that was asked for at `asked_at_ms`, after `notices`, has ended.
-    pub(super) fn listed(&self, key: &Key, instance: u64, asked: (u64, u64), judged: Judged) {
+    pub(super) fn listed(&self, key: &Key, instance: u64, asked: (u64, u64), judged: Arc<Judged>) {
         let (asked_at_ms, notices) = asked;
         let now = self.runtime.wall();
         self.with_version(&key.0, |on_board, trust, spool| {
@@ -106,7 +106,8 @@ impl Supervisor {
             let before = tool.listing.as_ref().and_then(|listing| listing.incomplete.as_ref());
             let since = before.map_or(now, |(since, _)| *since);
             tool.listing = Some(Arc::new(judged.listing(asked_at_ms, since)));
-            tool.judged = Some(Arc::new(judged));
+            let is_known = tool.judged.as_ref().is_some_and(|known| Arc::ptr_eq(known, &judged));
+            tool.judged = Some(judged);
             tool.relist_failed = None;
             tool.run = RunState::Running;
             if tool.notices == notices {
@@ -114,7 +115,10 @@ impl Supervisor {
             } else if tool.relisting.is_none() {
                 tool.relisting = Some(now);
             }
-            on_board.judge(&key.0, trust, spool);
+            // What was judged together with the other tools' lists stays so.
+            if !is_known {
+                on_board.judge(&key.0, trust, spool);
+            }
         });
     }
 

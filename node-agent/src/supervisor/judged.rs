@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::digest::ListingHash;
+use domain::digest::{Digest, ListingHash};
 use domain::guard::view::{LeftOut, Shown, ToolListing};
 use domain::id::{FunctionId, PluginVersion, ToolId};
 use domain::listing::{List, MetaPointer, NotShown, RealText, Unreadable, judge_entry};
@@ -16,6 +16,33 @@ use proto::convert::{Report, ReportedFunction, Seen};
 
 use crate::guard::RealTexts;
 use crate::spool::Texts;
+
+/// The newest list of a tool as it was judged: the next one is mostly the same to the byte, and is not judged again.
+#[derive(Debug, Default)]
+pub(super) struct Newest(Option<(Digest, Arc<Judged>)>);
+
+impl Newest {
+    /// As [`Judged::new`]; what it gave before, if it was asked exactly this. `ignore` never changes.
+    pub(super) fn judge(
+        &mut self,
+        list: &List,
+        broken: Option<Arc<str>>,
+        ignore: &[MetaPointer],
+        class: &str,
+    ) -> Arc<Judged> {
+        let odd = list.warnings.iter().map(ToString::to_string);
+        let odd: Vec<String> = odd.chain(broken.iter().map(ToString::to_string)).collect();
+        let about = format!("{} {class} {odd:?}", list.complete);
+        let parts = std::iter::once(about.as_str()).chain(list.entries.iter().map(|entry| &**entry));
+        let digest = Digest::of_parts(parts.map(str::as_bytes));
+        if let Some((_, judged)) = self.0.as_ref().filter(|(of, _)| *of == digest) {
+            return Arc::clone(judged);
+        }
+        let judged = Arc::new(Judged::new(list, broken, ignore, class));
+        self.0 = Some((digest, Arc::clone(&judged)));
+        judged
+    }
+}
 
 /// One list of a tool, as far as it was read.
 #[derive(Debug, Default)]
@@ -30,6 +57,7 @@ pub(crate) struct Judged {
     warnings: Vec<Arc<str>>,
     /// Of the address that a remote tool was reached at; else empty.
     address_class: Arc<str>,
+    real_texts: Arc<RealTexts>,
 }
 
 #[derive(Debug)]
@@ -37,7 +65,7 @@ struct Function {
     hash: ListingHash,
     canonical: Arc<str>,
     not_shown: Option<Arc<str>>,
-    real_texts: Vec<RealText>,
+    real_texts: Arc<[RealText]>,
 }
 
 impl Judged {
@@ -56,7 +84,7 @@ impl Judged {
                         hash: entry.hash,
                         canonical: entry.canonical,
                         not_shown,
-                        real_texts: entry.real_texts,
+                        real_texts: entry.real_texts.into(),
                     };
                     judged.functions.insert(entry.name, function);
                 }
@@ -68,6 +96,10 @@ impl Judged {
                 }
             }
         }
+        let hidden = judged.functions.iter().filter(|(_, function)| !function.real_texts.is_empty());
+        let real =
+            hidden.map(|(name, function)| (Arc::clone(name), Arc::clone(&function.real_texts))).collect();
+        judged.real_texts = Arc::new(real);
         judged
     }
 
@@ -84,9 +116,8 @@ impl Judged {
     }
 
     /// What stands behind texts that were written out.
-    pub(crate) fn real_texts(&self) -> RealTexts {
-        let hidden = self.functions.iter().filter(|(_, function)| !function.real_texts.is_empty());
-        hidden.map(|(name, function)| (Arc::clone(name), function.real_texts.as_slice().into())).collect()
+    pub(crate) fn real_texts(&self) -> Arc<RealTexts> {
+        Arc::clone(&self.real_texts)
     }
 
     /// The texts of what it showed.

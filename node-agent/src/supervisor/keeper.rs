@@ -15,6 +15,7 @@ use tools::{Opening, Tool, ToolEvent, ToolSpec};
 use super::Supervisor;
 use super::minding::{AfterList, Minding, exit_reason};
 use super::opening::Memory;
+use super::pace::Pace;
 use crate::gateway::{Breaker, Terms};
 use crate::guard::{Lists, RealTexts, Relist, Running};
 
@@ -159,7 +160,9 @@ impl Keeping {
     async fn lists(&mut self, up: &mut Up) -> End {
         let mut changed = self.sup().changed.subscribe();
         let stop = self.stop.clone();
+        let mut pace = Pace::default();
         loop {
+            pace.began(self.sup().runtime.now_ms());
             up.requests.borrow_and_update();
             up.lists.send_modify(|lists| lists.under_way = true);
             let mut exited = up.exited.clone();
@@ -174,11 +177,18 @@ impl Keeping {
             up.lists.send_modify(|lists| *lists = Lists { ended: lists.ended + 1, under_way: false });
             let timer = tokio::time::sleep(delay);
             tokio::pin!(timer);
+            let mut is_asked = false;
             loop {
                 tokio::select! {
                     () = stop.cancelled() => return End::Stopped,
                     end = exit(&mut exited) => return End::Exited(end),
-                    _ = up.requests.changed() => break,
+                    _ = up.requests.changed(), if !is_asked => {
+                        is_asked = true;
+                        let wait_ms = pace.wait_ms(self.sup().runtime.now_ms());
+                        let due = Instant::now() + Duration::from_millis(wait_ms);
+                        let sooner = due.min(timer.deadline());
+                        timer.as_mut().reset(sooner);
+                    }
                     () = &mut timer => break,
                     _ = changed.changed() => {
                         if self.is_changed(up) {

@@ -12,7 +12,7 @@ use domain::reconcile::jittered_ms;
 use domain::refusal::{Code, Refusal};
 use tools::{Error, RawList, StartError};
 
-use super::judged::Judged;
+use super::judged::Newest;
 use super::spec::Bundle;
 use super::{Key, Supervisor};
 use crate::guard::RealTexts;
@@ -43,6 +43,7 @@ pub(crate) struct Minding {
     /// it was empty.
     asked: (u64, u64),
     is_repeated: bool,
+    newest: Newest,
 }
 
 /// What follows on a list that ended.
@@ -66,6 +67,7 @@ impl Minding {
             list_failures: 0,
             asked: (0, 0),
             is_repeated: false,
+            newest: Newest::default(),
         }
     }
 
@@ -103,10 +105,11 @@ impl Minding {
         AfterList::Wait(match outcome {
             Ok(raw) => {
                 let broken = raw.broken.as_ref().map(|error| crate::sentence(error).into());
-                let judged = Judged::new(&raw.list, broken, &self.bundle.ignored(&self.key.1), class);
+                let ignored = self.bundle.ignored(&self.key.1);
+                let judged = self.newest.judge(&raw.list, broken, &ignored, class);
                 let whole = judged.complete;
                 // Before any call that this list allows.
-                real_texts.store(Arc::new(judged.real_texts()));
+                real_texts.store(judged.real_texts());
                 self.sup.listed(&self.key, self.instance, self.asked, judged);
                 self.list_failures = if whole { 0 } else { self.list_failures + 1 };
                 if whole { self.interval(raw.ttl, random) } else { again_after(self.list_failures, random) }

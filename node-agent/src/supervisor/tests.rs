@@ -20,11 +20,13 @@ const SERVER: &str = r#"
 while read -r line; do
   id=${line#*\"id\":}; id=${id%%[,\}]*}
   answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+  notice() { printf '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'; }
   case $line in
     *'"initialize"'*) answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"t","version":"1"}}' ;;
-    *'"tools/list"'*) echo listed >> "$HOME/asked"; answer "{\"tools\":[$(cat "$1")]}" ;;
+    *'"tools/list"'*) echo listed >> "$HOME/asked"; answer "{\"tools\":[$(cat "$1")]}"; [ ! -f "$1.loop" ] || { sleep 0.1; notice; } ;;
     *'"crash"'*) echo 'out of memory' >&2; exit 7 ;;
-    *'"change"'*) cp "$1.next" "$1"; printf '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'; answer '{"content":[]}' ;;
+    *'"change"'*) cp "$1.next" "$1"; notice; answer '{"content":[]}' ;;
+    *'"burst"'*) for i in 1 2 3 4 5 6 7 8 9 10; do notice; notice; notice; notice; done; cp "$1.next" "$1"; notice; answer '{"content":[]}' ;;
     *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
   esac
 done
@@ -197,6 +199,36 @@ async fn an_empty_list_is_asked_for_again_before_it_counts() {
     bench.sup.stop_all(Duration::from_secs(10)).await;
 }
 
+// C21
+#[tokio::test]
+async fn of_many_notices_the_last_is_listed_and_few_others() {
+    let bench = Bench::start(&[("burst", "one"), ("hello", "one")]);
+    bench.until("team.hello", "permitted").await;
+    bench.next(&[("burst", "one"), ("hello", "two")]);
+    assert!(bench.call("burst").await);
+    bench.until("team.hello", "drifted").await;
+    assert!((2..=3).contains(&bench.asked()), "{} lists", bench.asked());
+    bench.sup.stop_all(Duration::from_secs(10)).await;
+}
+
+// C21
+#[tokio::test]
+async fn a_tool_that_announces_whenever_it_is_listed_is_called_and_not_listed_all_the_time() {
+    let bench = Bench::start(&[("hello", "one")]);
+    bench.until("team.hello", "permitted").await;
+    std::fs::write(bench.folder.path().join("list.loop"), "").unwrap();
+    bench.next(&[("hello", "one"), ("burst", "one")]);
+    assert!(bench.call("change").await);
+    let begun = std::time::Instant::now();
+    for _ in 0..6 {
+        bench.until("team.hello", "permitted").await;
+        bench.until("team.hello", "relisting").await;
+    }
+    let most = 2 + begun.elapsed().as_millis() / 250;
+    assert!((bench.asked() as u128) <= most + 1, "{} lists, at most {most}", bench.asked());
+    bench.sup.stop_all(Duration::from_secs(10)).await;
+}
+
 #[tokio::test]
 async fn a_relist_that_is_asked_for_is_waited_for_and_shared() {
     let bench = Bench::start(&[("hello", "one")]);
@@ -206,6 +238,36 @@ async fn a_relist_that_is_asked_for_is_waited_for_and_shared() {
     futures::future::join_all(all).await;
     assert!((2..=4).contains(&bench.asked()), "{} lists", bench.asked());
     bench.sup.stop_all(Duration::from_secs(10)).await;
+}
+
+#[test]
+fn a_list_that_is_the_same_to_the_byte_is_not_judged_again() {
+    let list = |entries: &[&str], complete| domain::listing::List {
+        entries: entries.iter().map(|entry| Box::from(*entry)).collect(),
+        complete,
+        warnings: Vec::new(),
+    };
+    let (one, two) = (entry("a", "one"), entry("b", "two"));
+    let (both, cut) = (format!("{one}{two}"), one.replace(":", ": "));
+    let mut newest = judged::Newest::default();
+    let mut last = newest.judge(&list(&[&one, &two], true), None, &[], "");
+    assert!(Arc::ptr_eq(&last, &newest.judge(&list(&[&one, &two], true), None, &[], "")));
+    let broken = || Some("page 2 timed out".into());
+    for (entries, complete, broken, class) in [
+        (vec![&*two, &one], true, None, ""),
+        (vec![&one], true, None, ""),
+        (vec![&both], true, None, ""),
+        (vec![&cut, &two], true, None, ""),
+        (vec![&one, &two], true, None, "public"),
+        (vec![&one, &two], false, None, ""),
+        (vec![&one, &two], false, broken(), ""),
+        (vec![&one, &two], true, None, ""),
+    ] {
+        let next = newest.judge(&list(&entries, complete), broken.clone(), &[], class);
+        assert!(!Arc::ptr_eq(&last, &next), "{entries:?} {complete} {broken:?} {class}");
+        assert!(Arc::ptr_eq(&next, &newest.judge(&list(&entries, complete), broken, &[], class)));
+        last = next;
+    }
 }
 
 #[test]
