@@ -1,6 +1,6 @@
 //! Deciding each function of a view.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::view::{LeftOut, PluginState, RunState, SetState, ToolListing, ToolView, VersionView, View};
@@ -94,6 +94,7 @@ impl Table {
     fn add_version(&mut self, view: &View, version: &VersionView, drafts: &mut Vec<Draft>) {
         let nothing = ToolTrust::default();
         let trust = view.trust.versions.get(&version.version);
+        let mut told = BTreeSet::new();
         for (id, tool) in &version.tools {
             let snapshot = trust.and_then(|trust| trust.tools.get(id)).unwrap_or(&nothing);
             let deciding = Deciding {
@@ -109,8 +110,9 @@ impl Table {
                 self.refuse_tool(id, refusal, *wait);
             }
             for name in deciding.names() {
-                let function = FunctionId::new(id, &name);
-                if let Some(why) = version.left_out.get(&function) {
+                let function = FunctionId { tool: id.clone(), function: Arc::clone(&name) };
+                if let Some((known, why)) = version.left_out.get_key_value(&function) {
+                    told.insert(known);
                     self.leave_out(function, why);
                     continue;
                 }
@@ -124,10 +126,8 @@ impl Table {
                 drafts.push(draft(view, &version.version, function, function_trust, is_not_shown, verdict));
             }
         }
-        for (function, why) in &version.left_out {
-            if !self.left_out.iter().any(|(id, _)| id == function) {
-                self.leave_out(function.clone(), why);
-            }
+        for (function, why) in version.left_out.iter().filter(|(function, _)| !told.contains(function)) {
+            self.leave_out(function.clone(), why);
         }
     }
 
@@ -138,27 +138,40 @@ impl Table {
 
     /// Functions of different plugins with one model name: the lower rank stays, and of those that
     /// `trust` does not order none does (20-listings, 3, `collides`).
-    fn settle(&mut self, drafts: Vec<Draft>) {
-        let mut by_name: BTreeMap<Arc<str>, Vec<Draft>> = BTreeMap::new();
-        for draft in drafts {
-            by_name.entry(Arc::clone(&draft.slot.model_name)).or_default().push(draft);
-        }
-        for rivals in by_name.into_values() {
-            let ids: Vec<FunctionId> = rivals.iter().map(|draft| draft.slot.id.clone()).collect();
-            let lowest = rivals.iter().filter_map(|draft| draft.rank).min();
-            let winners = rivals.iter().filter(|draft| draft.rank.is_some() && draft.rank == lowest).count();
-            let alone = rivals.len() == 1;
-            for draft in rivals {
-                if alone || (winners == 1 && draft.rank.is_some() && draft.rank == lowest) {
-                    self.insert(draft.slot);
-                    continue;
-                }
-                let own = &draft.slot.id;
-                let others: Vec<String> =
-                    ids.iter().filter(|id| *id != own).map(|id| format!("`{id}`")).collect();
-                let why = format!("models would see it under the same name as {}", others.join(" and "));
-                self.leave_out(own.clone(), &LeftOut { code: Code::Collides, why: why.into() });
+    fn settle(&mut self, mut drafts: Vec<Draft>) {
+        self.slots.reserve(2 * drafts.len());
+        self.listed.reserve(drafts.len());
+        drafts.sort_by(|a, b| a.slot.model_name.cmp(&b.slot.model_name));
+        let mut drafts = drafts.into_iter().peekable();
+        while let Some(first) = drafts.next() {
+            let name = Arc::clone(&first.slot.model_name);
+            let mut rivals = Vec::new();
+            while let Some(rival) = drafts.next_if(|draft| draft.slot.model_name == name) {
+                rivals.push(rival);
             }
+            if rivals.is_empty() {
+                self.insert(first.slot);
+            } else {
+                rivals.insert(0, first);
+                self.settle_between(rivals);
+            }
+        }
+    }
+
+    fn settle_between(&mut self, rivals: Vec<Draft>) {
+        let ids: Vec<FunctionId> = rivals.iter().map(|draft| draft.slot.id.clone()).collect();
+        let lowest = rivals.iter().filter_map(|draft| draft.rank).min();
+        let winners = rivals.iter().filter(|draft| draft.rank.is_some() && draft.rank == lowest).count();
+        for draft in rivals {
+            if winners == 1 && draft.rank.is_some() && draft.rank == lowest {
+                self.insert(draft.slot);
+                continue;
+            }
+            let own = &draft.slot.id;
+            let others: Vec<String> =
+                ids.iter().filter(|id| *id != own).map(|id| format!("`{id}`")).collect();
+            let why = format!("models would see it under the same name as {}", others.join(" and "));
+            self.leave_out(own.clone(), &LeftOut { code: Code::Collides, why: why.into() });
         }
     }
 
