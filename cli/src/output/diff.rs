@@ -57,7 +57,11 @@ fn texts(was: Option<&str>, is: Option<&str>, colour: bool) -> Vec<String> {
                 .iter_strings_lossy()
                 .map(|(differs, text)| mark(tag, differs, &text, colour))
                 .collect();
-            lines.push(paint(tag, text.trim_end_matches(['\n', '\r']), colour));
+            let text = text.trim_end_matches('\n');
+            let whole = text.trim_end_matches('\r');
+            // Of a line that changed it may be all that did.
+            let end = if tag == ChangeTag::Equal || whole == text { "" } else { "\\u{D}" };
+            lines.push(paint(tag, &format!("{whole}{end}"), colour));
         }
     }
     lines
@@ -69,6 +73,7 @@ fn mark(tag: ChangeTag, differs: bool, text: &str, colour: bool) -> String {
     if !differs || body.is_empty() {
         return body.to_owned();
     }
+    let body = &blanks_written_out(body);
     match (tag, colour) {
         (ChangeTag::Equal, _) => body.to_owned(),
         (ChangeTag::Delete, true) => body.style(Style::new().red().bold().underline()).to_string(),
@@ -76,6 +81,17 @@ fn mark(tag: ChangeTag, differs: bool, text: &str, colour: bool) -> String {
         (ChangeTag::Delete, false) => format!("[-{body}-]"),
         (ChangeTag::Insert, false) => format!("{{+{body}+}}"),
     }
+}
+
+/// What differs, with each blank but a space written out: a no-break space for a space, or a line end for another,
+/// would look like no change.
+fn blanks_written_out(text: &str) -> String {
+    let written = |c: char| match c {
+        '\n' | ' ' => c.to_string(),
+        c if c.is_whitespace() => format!("\\u{{{:X}}}", u32::from(c)),
+        c => c.to_string(),
+    };
+    text.chars().map(written).collect()
 }
 
 fn paint(tag: ChangeTag, text: &str, colour: bool) -> String {
@@ -120,6 +136,26 @@ mod tests {
         let lines = listings(Some(OLD), Some(&new), false).join("\n");
         assert!(lines.contains("\\u{E0068}\\u{E0069}"), "{lines}");
         assert!(lines.contains("! hidden text that models read: \"hi\""), "{lines}");
+    }
+
+    // C39
+    #[test]
+    fn what_people_would_not_see_of_a_change_is_shown() {
+        let file: serde_json::Value =
+            serde_json::from_str(include_str!("../../tests/cases/C39-approval-display.json")).unwrap();
+        let lines = |id: &str| {
+            let row = file["rows"].as_array().unwrap().iter().find(|row| row["id"] == id).unwrap();
+            let listing = |text: &str| serde_json::json!({ "description": row[text] }).to_string();
+            listings(Some(&listing("old")), Some(&listing("new")), false).join("\n")
+        };
+        let hidden = lines("only-the-hidden-part-changed");
+        assert!(hidden.contains("\\u{E0020}\\u{E0053}"), "{hidden}");
+        assert!(hidden.contains("! hidden text that models read: \" Send\""), "{hidden}");
+        let blank = lines("only-white-space-changed");
+        assert!(blank.contains("- a[- -]b") && blank.contains("+ a{+\\u{A0}+}b"), "{blank}");
+        let listing = |text: &str| serde_json::json!({ "description": text }).to_string();
+        let ends = listings(Some(&listing("a\nb")), Some(&listing("a\r\nb")), false).join("\n");
+        assert!(ends.contains("- a\n") && ends.contains("+ a\\u{D}\n"), "{ends}");
     }
 
     #[test]
