@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tools::{Opening, Tool, ToolEvent, ToolSpec};
 
 use super::Supervisor;
-use super::minding::{AfterList, Minding, exit_reason};
+use super::minding::{AfterList, Minding, NotStarted, exit_reason};
 use super::opening::Memory;
 use super::pace::Pace;
 use crate::gateway::{Breaker, Terms};
@@ -98,7 +98,7 @@ impl Keeping {
         &self.minding.sup
     }
 
-    async fn start(&self) -> Result<Up, (Arc<str>, RunState)> {
+    async fn start(&self) -> Result<Up, NotStarted> {
         let (relist, requests, lists) = Relist::new();
         let (exit, exited) = watch::channel(None);
         let Minding { sup, bundle, key, instance, .. } = &self.minding;

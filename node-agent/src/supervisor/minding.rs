@@ -46,6 +46,15 @@ pub(crate) struct Minding {
     newest: Newest,
 }
 
+/// A start that failed.
+#[derive(Debug)]
+pub(crate) struct NotStarted {
+    reason: Arc<str>,
+    run: RunState,
+    /// How long its server wants not to be asked.
+    after: Option<Duration>,
+}
+
 /// What follows on a list that ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AfterList {
@@ -119,10 +128,7 @@ impl Minding {
                 let reason = crate::sentence(&error);
                 tracing::warn!(plugin.version = %self.key.0, tool.id = %self.key.1, reason = %reason, "a tool cannot be listed");
                 self.sup.not_listed(&self.key, self.instance, &reason, self.whole_tool(&error));
-                match error {
-                    Error::Status { retry_after: Some(after), .. } => after.min(TTL_MOST),
-                    _ => again_after(self.list_failures, random),
-                }
+                wanted(&error).unwrap_or_default().max(again_after(self.list_failures, random))
             }
         })
     }
@@ -140,9 +146,10 @@ impl Minding {
     }
 
     /// It does not start. Says when to try again.
-    pub(crate) fn not_started(&mut self, (reason, run): (Arc<str>, RunState), random: u32) -> Duration {
+    pub(crate) fn not_started(&mut self, why: NotStarted, random: u32) -> Duration {
+        let NotStarted { reason, run, after } = why;
         tracing::warn!(plugin.version = %self.key.0, tool.id = %self.key.1, reason = %reason, "a tool does not start");
-        self.failed(&reason, run, random)
+        self.failed(&reason, run, random).max(after.unwrap_or_default())
     }
 
     fn failed(&mut self, reason: &str, run: RunState, random: u32) -> Duration {
@@ -153,25 +160,26 @@ impl Minding {
     }
 
     /// What it means that it cannot be started from what the manifest says.
-    pub(crate) fn no_spec(&self, reason: &str) -> (Arc<str>, RunState) {
+    pub(crate) fn no_spec(&self, reason: &str) -> NotStarted {
         let reason: Arc<str> = reason.into();
         let run = RunState::NotRunning { since: self.sup.since(&self.key), reason: Arc::clone(&reason) };
-        (reason, run)
+        NotStarted { reason, run, after: None }
     }
 
     /// What an error at its start means.
-    pub(crate) fn start_error(&self, error: &StartError) -> (Arc<str>, RunState) {
+    pub(crate) fn start_error(&self, error: &StartError) -> NotStarted {
         let reason = crate::sentence(error);
         if self.kind() != Kind::Url {
             return self.no_spec(&reason);
         }
         let reason: Arc<str> = reason.into();
-        let whole = match error {
-            StartError::Opening(error) => self.whole_tool(error),
-            _ => None,
+        let (whole, after) = match error {
+            StartError::Opening(error) => (self.whole_tool(error), wanted(error)),
+            _ => (None, None),
         };
         let since = self.sup.since(&self.key);
-        (Arc::clone(&reason), whole.unwrap_or(RunState::Unreachable { since, reason }))
+        let run = whole.unwrap_or_else(|| RunState::Unreachable { since, reason: Arc::clone(&reason) });
+        NotStarted { reason, run, after }
     }
 
     fn interval(&self, ttl: Option<Duration>, random: u32) -> Duration {
@@ -210,6 +218,14 @@ impl Minding {
 pub(crate) fn exit_reason(status: &str, stderr: &str) -> Arc<str> {
     let tail = if stderr.is_empty() { String::new() } else { format!("; its last words: {stderr}") };
     format!("its process {status}{tail}").into()
+}
+
+/// How long a server wants not to be asked (`Retry-After`).
+fn wanted(error: &Error) -> Option<Duration> {
+    match error {
+        Error::Status { retry_after: Some(after), .. } => Some((*after).min(TTL_MOST)),
+        _ => None,
+    }
 }
 
 fn again_after(failures: u32, random: u32) -> Duration {

@@ -75,6 +75,13 @@ impl Bench {
         );
         let manifest = Arc::new(Manifest::read(&manifest).unwrap());
         let bundle = Bundle { version: version(), folder: folder.path().to_owned(), manifest };
+        let bench = Self::new(folder, entries, bundle);
+        bench.sup.start(&bench.bundle, &tool());
+        bench
+    }
+
+    /// The same of another bundle, whose tool is not started.
+    fn new(folder: tempfile::TempDir, entries: &[(&str, &str)], bundle: Bundle) -> Self {
         let view = View {
             edge: EdgeName::parse("eu-1").unwrap(),
             set: SetState::Held,
@@ -98,7 +105,6 @@ impl Bench {
         let bench = Self { folder, guard, runtime, spool, sup: Arc::new(sup), bundle };
         bench.sup.open(&bench.bundle);
         bench.sup.show(vec![(PluginName::parse("team").unwrap(), Some(Shown::Serving(version())))]);
-        bench.sup.start(&bench.bundle, &tool());
         bench
     }
 
@@ -240,6 +246,41 @@ async fn a_relist_that_is_asked_for_is_waited_for_and_shared() {
     bench.sup.stop_all(Duration::from_secs(10)).await;
 }
 
+// C26
+#[test]
+fn a_server_that_says_when_to_come_back_is_not_asked_before() {
+    let manifest = "name: team\nversion: 1.0.0\ntools:\n  team:\n    url: https://mcp.example.com/mcp\n";
+    let bundle = Bundle {
+        version: version(),
+        folder: "/nowhere".into(),
+        manifest: Arc::new(Manifest::read(manifest).unwrap()),
+    };
+    let bench = Bench::new(tempfile::tempdir().unwrap(), &[], bundle);
+    let key = (version(), tool());
+    let mut minding = Minding::new(Arc::clone(&bench.sup), bench.bundle.clone(), key);
+    let answers = |seconds: Option<u64>| tools::Error::Status {
+        url: "https://mcp.example.com/mcp".into(),
+        status: 429,
+        body: "".into(),
+        retry_after: seconds.map(Duration::from_secs),
+        rpc: None,
+    };
+    let lists = arc_swap::ArcSwap::default();
+    for (seconds, least, most) in [
+        (Some(90), 90_000, 90_000),
+        (Some(0), 250, 30_000),
+        (None, 250, 30_000),
+        (Some(u64::MAX), 3_600_000, 3_600_000),
+    ] {
+        let range = Duration::from_millis(least)..=Duration::from_millis(most);
+        let why = minding.start_error(&tools::StartError::Opening(answers(seconds)));
+        let start = minding.not_started(why, 7);
+        assert!(range.contains(&start), "{seconds:?}: {start:?}");
+        let list = minding.answered(Err(answers(seconds)), "", &lists, 7);
+        assert!(matches!(list, minding::AfterList::Wait(wait) if range.contains(&wait)), "{list:?}");
+    }
+}
+
 #[test]
 fn a_list_that_is_the_same_to_the_byte_is_not_judged_again() {
     let list = |entries: &[&str], complete| domain::listing::List {
@@ -248,7 +289,7 @@ fn a_list_that_is_the_same_to_the_byte_is_not_judged_again() {
         warnings: Vec::new(),
     };
     let (one, two) = (entry("a", "one"), entry("b", "two"));
-    let (both, cut) = (format!("{one}{two}"), one.replace(":", ": "));
+    let (both, cut) = (format!("{one}{two}"), one.replace(':', ": "));
     let mut newest = judged::Newest::default();
     let mut last = newest.judge(&list(&[&one, &two], true), None, &[], "");
     assert!(Arc::ptr_eq(&last, &newest.judge(&list(&[&one, &two], true), None, &[], "")));
