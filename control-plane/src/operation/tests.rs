@@ -1,5 +1,6 @@
 mod approving;
 mod blocking;
+mod connecting;
 mod expelling;
 mod guarding;
 mod joining;

@@ -17,6 +17,7 @@ mod bridge;
 mod bytes;
 mod calls;
 mod cancel;
+mod cases;
 mod changes;
 mod client;
 mod dialog;

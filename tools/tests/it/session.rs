@@ -121,3 +121,16 @@ async fn a_cut_connection_is_never_repeated() {
     assert!(error.may_have_run(), "{error}");
     assert_eq!(count(&endpoint, "tools/call"), 1);
 }
+
+/// Case C26.
+#[tokio::test]
+async fn a_stream_of_announcements_that_is_not_to_be_had_is_done_without() {
+    for status in [400, 404, 405, 406] {
+        let stage = Stage::new();
+        let endpoint = Endpoint::start(&stage, json!({"sessions": true, "get": status}));
+        let tool = stage.open(endpoint.spec("/mcp")).await.unwrap();
+        assert!(tool.list().await.unwrap().list.complete, "{status}");
+        call(&tool, "echo", "{}").await.unwrap();
+        assert_eq!(count(&endpoint, "initialize"), 1, "{status}");
+    }
+}

@@ -61,6 +61,33 @@ fn a_version_is_pushed_once_and_its_content_never_changes() {
     });
 }
 
+// C37
+#[test]
+fn a_version_with_build_metadata_is_never_taken_for_the_one_without() {
+    on_both(|bench| async move {
+        let case: serde_json::Value =
+            serde_json::from_str(include_str!("../../../tests/cases/C37-same-version-new-content.json"))
+                .unwrap();
+        let version = case["first"]["version"].as_str().unwrap();
+        assert_eq!(case["second"]["version"], version);
+        let text = |of: &str| case[of]["files"]["skills/a/SKILL.md"].as_str().unwrap().to_owned();
+        let manifest = |version: &str| TEAM.replace("1.0.0", version);
+        let fleet = Fleet::new(bench).await;
+        let first = fleet.push_bytes(&archive(&manifest(version), &text("first")), None).await.unwrap();
+        let again = fleet.push_bytes(&archive(&manifest(version), &text("first")), None).await.unwrap();
+        assert!(first.created && !again.created && first.content_digest == again.content_digest);
+        let second = fleet.push_bytes(&archive(&manifest(version), &text("second")), None).await;
+        assert_eq!(code(second), "version_differs");
+        let build = fleet.push_bytes(&archive(&manifest("1.0.0+build.2"), &text("second")), None).await;
+        // Refused or a version of its own; in either case 1.0.0 is what it was.
+        assert!(build.is_err() || build.is_ok_and(|pushed| pushed.created));
+        let next = fleet.push_bytes(&archive(&manifest("1.0.1"), &text("first")), None).await.unwrap();
+        assert!(next.created);
+        let again = fleet.push_bytes(&archive(&manifest(version), &text("first")), None).await.unwrap();
+        assert!(!again.created && again.content_digest == first.content_digest);
+    });
+}
+
 #[test]
 fn kinds_that_nodes_do_not_run_are_refused_by_name() {
     assert_eq!(KINDS_BUILT.len(), 2);

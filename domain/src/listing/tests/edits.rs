@@ -191,7 +191,16 @@ fn entry_text(entry: &Document, dice: &mut Dice<'_>) -> String {
 }
 
 fn name() -> impl Strategy<Value = Units> {
-    let fixed = select(vec!["_meta", "inputSchema", "enum", "type", "a", "b", "const", "title"]);
+    let protocol = select(vec![
+        "title",
+        "description",
+        "inputSchema",
+        "outputSchema",
+        "annotations",
+        "icons",
+        "execution",
+    ]);
+    let fixed = prop_oneof![protocol, select(vec!["_meta", "enum", "type", "a", "b", "const"])];
     let fixed = prop_oneof![fixed.prop_map(units), Just(units("e\u{200B}num")), Just(units("\\u{200B}"))];
     prop_oneof![3 => fixed, 1 => model::text()]
         .prop_filter("the name is the entry's own", |name| model::visible(name) != "name")
