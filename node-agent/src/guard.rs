@@ -46,7 +46,7 @@ impl Guard {
     /// Changes what the node holds or observes. If `change` says that it did, the table is rebuilt
     /// and published before this returns, so that whoever comes later sees it.
     ///
-    /// Blocks, and never for longer than one rebuild takes (10,000 functions: some milliseconds); so
+    /// Blocks, and never for longer than one rebuild takes (10,000 functions: about ten milliseconds); so
     /// it may be called where a tool's messages are read.
     pub fn update(&self, change: impl FnOnce(&mut View) -> bool) -> bool {
         let mut view = self.lock();
