@@ -335,7 +335,10 @@ fn a_reserved_id_of_an_older_bundle_is_left_out_on_the_node() {
         // Not even a snapshot lets it in.
         let trust = snapshot(&[("ask", "one")]);
         let tools = [(tool.clone(), trust.versions[&version()].tools[&self::tool()].clone())].into();
-        let out = judged::left_out([(&tool, Some(&judged))].into_iter(), Some(&VersionTrust { tools }));
+        let out = judged::left_out(
+            [(&tool, Some(&judged))].into_iter(),
+            Some(&VersionTrust { tools, ..VersionTrust::default() }),
+        );
         let codes: Vec<Code> = out.values().map(|why| why.code).collect();
         assert_eq!(codes, [Code::Reserved], "{id}");
         let report = judged.report(&version(), &tool, &out);
