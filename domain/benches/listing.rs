@@ -1,5 +1,5 @@
-//! How fast listings are judged, beside what only parses the same bytes: what eleven real servers list, from npm and
-//! `PyPI` (`scripts/bench-corpus`).
+//! How fast listings are judged, beside what only parses the same bytes: what eleven real servers from npm and `PyPI`
+//! list, with other letters in their sentences (`scripts/bench-corpus`).
 
 #![allow(missing_docs, reason = "what criterion's macros write has no documentation")]
 #![allow(clippy::expect_used, reason = "a benchmark whose input is not as expected ends")]
