@@ -10,7 +10,7 @@ pub fn repair_surrogates(json: &str) -> Cow<'_, str> {
     let bytes = json.as_bytes();
     let mut out = String::new();
     let (mut copied, mut at) = (0, 0);
-    while let Some(found) = bytes.get(at..).and_then(|rest| rest.iter().position(|b| *b == b'\\')) {
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr(b'\\', rest)) {
         let escape = at + found;
         // Every other escape is two bytes; skipping both keeps `\\ud83d` what it is.
         at = escape + 2;
@@ -40,20 +40,34 @@ fn unit(json: &str, at: usize) -> Option<u16> {
 
 /// How deep JSON text is nested; a bare value is 0. Without recursion.
 pub fn depth(json: &str) -> usize {
+    let bytes = json.as_bytes();
     let (mut now, mut deepest) = (0_usize, 0);
-    let (mut in_string, mut escaped) = (false, false);
-    for byte in json.bytes() {
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        at += 1;
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => {
+            b'"' => at = behind_string(bytes, at),
+            b'{' | b'[' => {
                 now += 1;
                 deepest = deepest.max(now);
             }
-            b'}' | b']' if !in_string => now = now.saturating_sub(1),
+            b'}' | b']' => now = now.saturating_sub(1),
             _ => {}
         }
     }
     deepest
+}
+
+/// Where what comes behind a string begins, from its first character on. Most of a large result is in strings.
+fn behind_string(bytes: &[u8], mut at: usize) -> usize {
+    loop {
+        let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) else {
+            return bytes.len();
+        };
+        at += found;
+        match bytes.get(at) {
+            Some(b'"') => return at + 1,
+            _ => at += 2,
+        }
+    }
 }

@@ -46,6 +46,22 @@ fn a_message_nested_four_thousand_deep_is_taken_apart() {
 }
 
 #[test]
+fn brackets_in_strings_nest_nothing() {
+    for (json, expected) in [
+        ("7", 0),
+        (r#""[[[""#, 0),
+        (r#"{"a":"[[[\"[[","b":[1,{"\\":"}"}]}"#, 3),
+        (r#"[["\\"],"\\\"[",{"[":[]}]"#, 3),
+        (r#"["\u005b","é[",""]"#, 1),
+        // No JSON, and no reason to stop at.
+        (r#"[["cut\"#, 2),
+        ("]][", 1),
+    ] {
+        assert_eq!(depth(json), expected, "{json}");
+    }
+}
+
+#[test]
 fn an_explicit_null_is_a_result() {
     let line = "\u{FEFF}{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null}\r";
     assert!(

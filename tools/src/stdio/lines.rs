@@ -47,7 +47,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     pub(super) async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         loop {
             let unread = self.buffer.get(self.searched..).unwrap_or_default();
-            if let Some(found) = unread.iter().position(|byte| *byte == b'\n') {
+            if let Some(found) = memchr::memchr(b'\n', unread) {
                 let (from, to) = (self.start, self.searched + found);
                 self.start = to + 1;
                 self.searched = self.start;
