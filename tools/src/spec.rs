@@ -38,7 +38,7 @@ impl ToolSpec {
 }
 
 /// A tool that is a process of ours (30-nodes 4, "Tool processes").
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct CommandSpec {
     /// Program and arguments, variables put in. The program is absolute or a name on `path`.
     pub command: Vec<String>,
@@ -115,6 +115,19 @@ pub struct UrlSpec {
 }
 
 /// Without what may be a secret.
+/// Without arguments and values of the environment, which may hold secrets.
+impl fmt::Debug for CommandSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommandSpec")
+            .field("program", &self.command.first())
+            .field("env", &self.env.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .field("work_dir", &self.work_dir)
+            .field("opening", &self.opening)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for UrlSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UrlSpec")

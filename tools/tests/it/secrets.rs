@@ -166,3 +166,12 @@ async fn what_a_server_of_the_older_transport_does_is_logged_without_it() {
     assert!(endpoint.received().iter().any(asked), "the server itself is asked with its key");
     assert!(!logs.text().contains(SECRET), "{}", logs.text());
 }
+
+#[test]
+fn what_a_process_is_started_with_is_shown_without_its_arguments_and_values() {
+    let mut spec = Stage::new().command(&["/usr/bin/tool", "--key", SECRET]);
+    spec.env = vec![("API_KEY".to_owned(), SECRET.to_owned())];
+    let shown = format!("{:?}", ToolSpec::Command(spec));
+    assert!(shown.contains("/usr/bin/tool") && shown.contains("API_KEY"), "{shown}");
+    assert!(!shown.contains(SECRET), "{shown}");
+}
