@@ -152,9 +152,16 @@ mod tests {
             (Role::Viewer, &[Action::View]),
             (
                 Role::Operator,
-                &[Action::View, Action::CreateEdge, Action::SetPolicy, Action::Assign, Action::AdmitNodes],
+                &[
+                    Action::View,
+                    Action::CreateEdge,
+                    Action::SetPolicy,
+                    Action::Assign,
+                    Action::AdmitNodes,
+                    Action::Block,
+                ],
             ),
-            (Role::Approver, &[Action::View, Action::Approve]),
+            (Role::Approver, &[Action::View, Action::Approve, Action::Block]),
             (Role::Author, &[Action::View, Action::Push]),
         ];
         for (role, may) in rows {

@@ -19,22 +19,22 @@ async fn a_node_that_is_started_again_does_not_probe_what_it_knows() {
     for function in ["wx.today", "team.hello"] {
         fleet.callable(function, json!({})).await;
     }
-    let probed = ["server/discover", "initialize"];
-    for server in [&weather, &team] {
-        assert_eq!(server.opened(), probed);
-    }
+    // A tool may be started again as soon as more is known of it, such as the class of its address.
+    let probes = |server: &Mutable| server.opened().iter().filter(|it| *it == "server/discover").count();
+    let before = [weather.opened().len(), team.opened().len()];
+    assert_eq!([probes(&weather), probes(&team)], [1, 1]);
     fleet.kill_node(0).await.unwrap();
     fleet.restart_node(0).await.unwrap();
-    for (function, server) in [("wx.today", &weather), ("team.hello", &team)] {
+    for (function, server, before) in [("wx.today", &weather, before[0]), ("team.hello", &team, before[1])] {
         fleet.callable(function, json!({})).await;
-        assert_eq!(server.opened(), ["server/discover", "initialize", "initialize"]);
+        assert!(server.opened().len() > before, "it was opened again");
+        assert_eq!(probes(server), 1, "{:?}", server.opened());
     }
     // Another version has a memory of its own.
     fleet.install("greeter", "1.1.0", &tools).await.unwrap();
     e2e::eventually("1.1.0 to be probed", || async {
-        let opened = (weather.opened(), team.opened());
-        let is_probed = |opened: &[String]| opened[3..] == probed;
-        if is_probed(&opened.0) && is_probed(&opened.1) { Ok(()) } else { anyhow::bail!("{opened:?}") }
+        let probed = [probes(&weather), probes(&team)];
+        if probed == [2, 2] { Ok(()) } else { anyhow::bail!("{probed:?}") }
     })
     .await;
 }
