@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use tokio::sync::watch;
 
 use super::script::{Ends, Exchange};
-use super::{PATIENCE, Way};
+use super::{Era, PATIENCE, Way};
 
 /// What a tool saw of one exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,9 @@ impl Play {
 
     /// Waits until the tool is done with it.
     pub(super) async fn ended(&self, way: Way) -> Result<()> {
-        let may_pause = !self.exchange.cancel.is_at_a_known_moment();
+        // Where a round is a call of its own, none may follow; elsewhere the tool is told of the end.
+        let has_rounds = self.ends.agent == Era::Modern || self.ends.tool == Era::Modern;
+        let may_pause = has_rounds && !self.exchange.cancel.is_at_a_known_moment();
         let has_ended = |all: &Vec<Seen>| {
             all.iter().any(Seen::is_end) || (may_pause && all.last() == Some(&Seen::Paused))
         };
