@@ -124,6 +124,16 @@ impl Agent {
         Ok(request.headers(headers).body(body).send().await?)
     }
 
+    /// Calls a function in its session, of no exchange.
+    ///
+    /// # Errors
+    /// It is not answered.
+    pub(super) async fn call_beside(&self, function: &str) -> Result<()> {
+        let params = format!(r#"{{"name":"{function}"}}"#);
+        self.say(format!(r#"{{"jsonrpc":"2.0","id":"beside","method":"tools/call","params":{params}}}"#))
+            .await
+    }
+
     /// Plays an exchange; `prefix` stands before the names of functions.
     ///
     /// # Errors
