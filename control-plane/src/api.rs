@@ -16,6 +16,7 @@ mod changes;
 mod edges;
 mod expulsions;
 mod facts;
+mod fleet_policy;
 mod health;
 mod input;
 mod join_tokens;
@@ -173,7 +174,8 @@ pub fn router(state: AppState) -> Router {
 /// Every endpoint, with what its bearer must be allowed.
 pub(crate) fn routes() -> Vec<Route> {
     use Action::{
-        AdmitNodes, Approve, Assign, Block, CreateEdge, ExpelNodes, ManageTokens, Push, SetPolicy, View,
+        AdmitNodes, Approve, Assign, Block, CreateEdge, ExpelNodes, ManageTokens, Push, SetFleetPolicy,
+        SetPolicy, View,
     };
     let read = MethodFilter::GET;
     let (post, put, delete) = (MethodFilter::POST, MethodFilter::PUT, MethodFilter::DELETE);
@@ -185,6 +187,11 @@ pub(crate) fn routes() -> Vec<Route> {
         route(read, "/plugins/{plugin}/changes", View, changes::list),
         route(post, "/plugins/{plugin}/approve", Approve, approvals::approve),
         route(post, "/plugins/{plugin}/reject", Approve, approvals::reject),
+        route(post, "/plugins/{plugin}/clear", Approve, approvals::clear),
+        route(read, "/plugins/{plugin}/approval", View, approvals::newest),
+        route(post, "/plugins/{plugin}/undo", Approve, approvals::undo),
+        route(read, "/policy", View, fleet_policy::show),
+        route(put, "/policy", SetFleetPolicy, fleet_policy::set),
         route(read, "/edges", View, edges::list),
         route(post, "/edges", CreateEdge, edges::create),
         route(read, "/edges/{edge}", View, edges::show),

@@ -7,6 +7,7 @@ pub mod approve;
 pub mod assign;
 pub mod assign_candidate;
 pub mod block;
+pub mod clear_own;
 pub mod create_edge;
 pub mod decide_orphans;
 pub mod expel;
@@ -18,6 +19,7 @@ pub mod join;
 pub mod keep_session;
 pub mod load_nodes;
 pub mod load_part;
+mod notation;
 pub mod note_node;
 pub mod push_version;
 pub mod quarantine;
@@ -27,8 +29,10 @@ pub mod record_listing;
 pub mod reject;
 pub mod remove_node;
 pub mod renew;
+mod review;
 pub mod rewind;
 pub mod roll_authority;
+pub mod set_fleet_policy;
 pub mod set_policy;
 pub mod start_fleet;
 pub mod store_texts;
@@ -38,7 +42,10 @@ pub(crate) mod testing;
 mod tests;
 pub mod unassign;
 pub mod unassign_candidate;
+pub mod undo_approval;
 pub mod verify_audit;
+
+pub(crate) use reconcile_changes::VOLATILE;
 
 use domain::audit::Origin;
 use domain::id::{EdgeName, PluginVersion};
@@ -159,6 +166,8 @@ codes! {
     StandingDiffers = "standing_differs",
     /// What was shown has changed meanwhile; nothing was done for it.
     ApprovalStale = "approval_stale",
+    /// The fleet's policy wants somebody else to approve.
+    FourEyes = "four_eyes",
     /// No token, or none that is in force.
     Unauthenticated = "unauthenticated",
     /// The token's roles or scopes do not do.

@@ -264,6 +264,7 @@ impl Database {
                 let snapshot = snapshots::of_version(&mut tx, &variant.version, None).await?;
                 let key = (variant.tool.clone(), Arc::clone(&variant.function));
                 open.push(FunctionDifference {
+                    edge: variant.edge,
                     approved: snapshot.functions.get(&key).map(|approved| approved.hash),
                     version: variant.version,
                     tool: variant.tool,
@@ -286,7 +287,8 @@ impl Database {
         plugin: &PluginName,
         functions: Vec<FunctionDifference>,
     ) -> Result<Vec<FunctionDifference>, String> {
-        let approval = Approval { plugin: plugin.clone(), functions, origins: Vec::new(), attended: true };
+        let approval =
+            Approval { plugin: plugin.clone(), functions, edge: None, origins: Vec::new(), attended: true };
         let decided = self.runtime.block_on(approve(&self.store, &person(now), &approval));
         decided.map(|decided| decided.functions).map_err(|error| error.to_string())
     }

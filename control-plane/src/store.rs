@@ -5,6 +5,7 @@
 //! fleet are one after the other (`SQLite`'s write lock, one advisory lock on `PostgreSQL`), so a head's
 //! generation is raised in commit order and what an operation read is still true when it commits.
 
+pub(crate) mod approvals;
 mod archives;
 pub(crate) mod assignments;
 pub(crate) mod audits;
@@ -23,10 +24,12 @@ pub(crate) mod orphans;
 pub(crate) mod pins;
 pub(crate) mod plugins;
 pub(crate) mod policies;
+pub(crate) mod reviews;
 pub(crate) mod sightings;
 pub(crate) mod snapshots;
 pub(crate) mod sql;
 pub(crate) mod tokens;
+pub(crate) mod volatile;
 mod write;
 
 #[cfg(test)]

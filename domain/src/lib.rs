@@ -20,6 +20,7 @@ pub mod origin;
 pub mod plugin_set;
 pub mod reconcile;
 pub mod refusal;
+pub mod review;
 pub mod role;
 pub mod snapshot;
 pub mod standing;

@@ -30,6 +30,8 @@ pub enum Action {
     CreateEdge,
     /// Sets what the nodes of an edge may do.
     SetPolicy,
+    /// Sets what the whole fleet holds to.
+    SetFleetPolicy,
     /// Assigns a version to an edge or takes it away.
     Assign,
     /// Makes, lists and revokes join tokens.
@@ -73,11 +75,12 @@ impl fmt::Display for Role {
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::View,
         Self::Push,
         Self::CreateEdge,
         Self::SetPolicy,
+        Self::SetFleetPolicy,
         Self::Assign,
         Self::AdmitNodes,
         Self::ExpelNodes,
@@ -93,6 +96,7 @@ impl Action {
             Self::Push => "push versions",
             Self::CreateEdge => "make edges",
             Self::SetPolicy => "set an edge's policy",
+            Self::SetFleetPolicy => "set the fleet's policy",
             Self::Assign => "assign versions",
             Self::AdmitNodes => "let nodes join",
             Self::ExpelNodes => "take nodes out of the fleet",

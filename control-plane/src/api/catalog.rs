@@ -16,8 +16,9 @@ use super::AppState;
 use super::answer::{Answer, with_nodes};
 use super::facts::Facts;
 use super::input::{self, Page};
+use crate::operation::VOLATILE;
 use crate::store::listings;
-use crate::store::snapshots::Approved;
+use crate::store::snapshots::{self, Approved, VersionSnapshot};
 use crate::store::{Error, Transaction, assignments, edges};
 
 /// Edges that are looked at when none is named.
@@ -110,16 +111,21 @@ async fn of_edge(tx: &mut Transaction, edge: &EdgeName) -> Result<Vec<Row>, Erro
     for assignment in assignments::of_edge(tx, edge).await? {
         let version = &assignment.version;
         let Some(facts) = Facts::load(tx, &version.plugin).await? else { continue };
+        let snapshot = snapshots::of_version(tx, version, Some(edge)).await?;
         for tool in facts.tools.get(version).into_iter().flatten() {
-            rows.extend(of_tool(&facts, edge, version, &tool.tool));
+            rows.extend(of_tool(&facts, &snapshot, edge, (version, &tool.tool)));
         }
     }
     leave_out_colliding(&mut rows);
     Ok(rows)
 }
 
-fn of_tool(facts: &Facts, edge: &EdgeName, version: &PluginVersion, tool: &ToolId) -> Vec<Row> {
-    let snapshot = facts.snapshots.get(version);
+fn of_tool(
+    facts: &Facts,
+    snapshot: &VersionSnapshot,
+    edge: &EdgeName,
+    (version, tool): (&PluginVersion, &ToolId),
+) -> Vec<Row> {
     let mut rows: BTreeMap<Arc<str>, Row> = BTreeMap::new();
     let row = |function: &str, approved: Option<&Approved>| Row {
         edge: edge.clone(),
@@ -131,7 +137,7 @@ fn of_tool(facts: &Facts, edge: &EdgeName, version: &PluginVersion, tool: &ToolI
         reason: None,
         seen: BTreeMap::new(),
     };
-    for ((of, function), approved) in snapshot.into_iter().flat_map(|snapshot| &snapshot.functions) {
+    for ((of, function), approved) in &snapshot.functions {
         if of == tool {
             rows.insert(Arc::clone(function), row(function, Some(approved)));
         }
@@ -147,6 +153,9 @@ fn of_tool(facts: &Facts, edge: &EdgeName, version: &PluginVersion, tool: &ToolI
                 } else if !one.not_shown.is_empty() && row.state == "callable" {
                     (row.state, row.reason) = ("not_shown", Some(one.not_shown.clone()));
                 }
+            } else if one.left_out == VOLATILE {
+                row.state = "drifted";
+                row.reason = Some(one.reason.clone());
             } else if row.state != "drifted" {
                 row.state = "left_out";
                 (row.code, row.reason) = (Some(one.left_out.clone()), Some(one.reason.clone()));
@@ -159,7 +168,7 @@ fn of_tool(facts: &Facts, edge: &EdgeName, version: &PluginVersion, tool: &ToolI
             }
         }
     }
-    let is_taken = snapshot.is_some_and(|snapshot| snapshot.taken.contains_key(tool));
+    let is_taken = snapshot.taken.contains_key(tool);
     let pin = facts.pins.iter().find(|pin| pin.edge == *edge && pin.version == *version && pin.tool == *tool);
     let is_moved = pin.is_some_and(|pin| pin.pin.state != PinState::Pinned);
     for row in rows.values_mut().filter(|row| row.state != "left_out") {

@@ -4,26 +4,48 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use domain::change::{Grade, grade};
 use domain::digest::ListingHash;
-use domain::id::{FunctionId, PluginName, PluginVersion, ToolId};
+use domain::id::{EdgeName, FunctionId, PluginName};
 use domain::origin::PinState;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::AppState;
 use super::answer::{Answer, with, with_nodes};
-use super::facts::{Facts, by_function, change_state, listing};
+use super::facts::{Facts, FunctionKey, by_function, change_state, listing};
+use super::input;
 use super::plugins::no_plugin;
 use crate::store::changes::{State as VariantState, Variant};
 use crate::store::pins::{StoredPin, endpoint_text};
-use crate::store::{Error, Transaction, listings};
+use crate::store::snapshots::Own;
+use crate::store::volatile::Volatile;
+use crate::store::{Error, Transaction, edges, listings};
 
-/// `GET /plugins/{plugin}/changes`.
-pub(super) async fn list(State(state): State<AppState>, Path(name): Path<String>) -> Answer {
+/// Which changes.
+#[derive(Debug, Deserialize)]
+pub(super) struct Which {
+    #[serde(default)]
+    edge: String,
+}
+
+/// `GET /plugins/{plugin}/changes?edge=`.
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Query(which): Query<Which>,
+) -> Answer {
     let Ok(plugin) = PluginName::parse(&name) else { return Err(no_plugin(&name)) };
+    let edge = if which.edge.is_empty() { None } else { Some(input::edge(&which.edge)?) };
     let mut tx = state.store.read().await?;
-    let Some(facts) = Facts::load(&mut tx, &plugin).await? else { return Err(no_plugin(&name)) };
+    let Some(mut facts) = Facts::load(&mut tx, &plugin).await? else { return Err(no_plugin(&name)) };
+    if let Some(edge) = &edge {
+        if edges::get(&mut tx, edge).await?.is_none() {
+            return Err(crate::operation::Error::no_edge(edge).into());
+        }
+        facts.narrow(edge);
+    }
     let mut changes = Vec::new();
     for (key, variants) in by_function(&facts.variants) {
         changes.extend(change(&mut tx, &facts, &key, &variants).await?);
@@ -32,17 +54,51 @@ pub(super) async fn list(State(state): State<AppState>, Path(name): Path<String>
     for pin in facts.pins.iter().filter(|pin| pin.pin.state != PinState::Pinned) {
         moved.push(moved_tool(&mut tx, &facts, pin).await?);
     }
-    Ok(Json(json!({ "plugin": plugin.as_str(), "changes": changes, "moved": moved })))
+    let mut own = Vec::new();
+    for one in &facts.own {
+        own.push(own_listing(&mut tx, &facts, one).await?);
+    }
+    Ok(Json(json!({ "plugin": plugin.as_str(), "changes": changes, "moved": moved, "own": own })))
+}
+
+/// What an edge goes by for itself, beside what the fleet does.
+async fn own_listing(tx: &mut Transaction, facts: &Facts, own: &Own) -> Result<Value, Error> {
+    let fleet = FunctionKey {
+        version: own.version.clone(),
+        tool: own.tool.clone(),
+        function: Arc::clone(&own.function),
+        edge: None,
+    };
+    let id = FunctionId::new(&own.tool, &own.function);
+    let listed = match own.hash {
+        Some(hash) => Some(listing(tx, hash).await?),
+        None => None,
+    };
+    let fleets = match facts.approved(&fleet) {
+        Some(hash) => Some(listing(tx, hash).await?),
+        None => None,
+    };
+    Ok(json!({
+        "edge": own.edge.as_str(),
+        "version": own.version.version.to_string(),
+        "tool": own.tool.as_str(),
+        "function": &*own.function,
+        "id": id.to_string(),
+        "own": listed,
+        "fleet": fleets,
+        "approved_at": own.at.to_string(),
+        "approved_by": own.by,
+    }))
 }
 
 /// One function; `None` if all that is left of it is a rejected form that no node shows.
 async fn change(
     tx: &mut Transaction,
     facts: &Facts,
-    (version, tool, function): &(PluginVersion, ToolId, Arc<str>),
+    key: &FunctionKey,
     variants: &[&Variant],
 ) -> Result<Option<Value>, Error> {
-    let approved = facts.approved(version, tool, function);
+    let approved = facts.approved(key);
     let approved_text = match approved {
         Some(hash) => listings::text(tx, hash).await?,
         None => None,
@@ -65,18 +121,26 @@ async fn change(
         Some(hash) => Some(listing(tx, hash).await?),
         None => None,
     };
-    let id = FunctionId::new(tool, function);
+    let id = FunctionId::new(&key.tool, &key.function);
+    let volatile = facts.volatile(key);
     Ok(Some(json!({
-        "version": version.version.to_string(),
-        "tool": tool.as_str(),
-        "function": &**function,
+        "version": key.version.version.to_string(),
+        "tool": key.tool.as_str(),
+        "function": &*key.function,
+        "edge": key.edge.as_ref().map(EdgeName::as_str),
         "id": id.to_string(),
         "model_name": id.model_name(),
-        "state": change_state(approved, variants),
+        "volatile": volatile.map(volatile_since),
+        "state": change_state(approved, variants, volatile.is_some()),
         "approved": approved_listing,
         "variants": shown,
         "grades": words(&grades),
     })))
+}
+
+/// Since when a function is volatile, and what differs.
+pub(super) fn volatile_since(volatile: &Volatile) -> Value {
+    json!({ "since": volatile.since.to_string(), "parts": volatile.parts })
 }
 
 async fn describe(
@@ -119,7 +183,12 @@ async fn moved_tool(tx: &mut Transaction, facts: &Facts, pin: &StoredPin) -> Res
     let mut functions = Vec::new();
     for ((function, hash), nodes) in seen {
         let id = FunctionId::new(&pin.tool, &function);
-        let approved = facts.approved(&pin.version, &pin.tool, &function);
+        let approved = facts.approved(&FunctionKey {
+            version: pin.version.clone(),
+            tool: pin.tool.clone(),
+            function: Arc::clone(&function),
+            edge: Some(pin.edge.clone()),
+        });
         let more = json!({
             "function": &*function,
             "id": id.to_string(),

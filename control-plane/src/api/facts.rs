@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use domain::digest::{Digest, ListingHash};
-use domain::id::{FunctionId, PluginName, PluginVersion, ToolId};
+use domain::id::{EdgeName, FunctionId, PluginName, PluginVersion, ToolId};
 use serde_json::{Value, json};
 
 use crate::store::assignments::{self, Assignment};
@@ -15,7 +15,8 @@ use crate::store::listings::{self, ListFunction};
 use crate::store::pins::{self, StoredPin};
 use crate::store::plugins::{self, StoredTool, StoredVersion};
 use crate::store::sightings::{self, Sighting};
-use crate::store::snapshots::{self, VersionSnapshot};
+use crate::store::snapshots::{self, Own, VersionSnapshot};
+use crate::store::volatile::{self, Volatile};
 use crate::store::{Error, Transaction};
 
 /// A plugin as it stands.
@@ -30,6 +31,10 @@ pub(super) struct Facts {
     pub(super) pins: Vec<StoredPin>,
     /// Those that wait or were rejected.
     pub(super) variants: Vec<Variant>,
+    /// What edges go by for themselves.
+    pub(super) own: Vec<Own>,
+    /// Functions whose forms are not kept one by one.
+    pub(super) volatile: Vec<Volatile>,
     /// Each by name.
     lists: BTreeMap<Digest, Vec<ListFunction>>,
 }
@@ -67,6 +72,8 @@ impl Facts {
             sightings,
             pins: pins::of_plugin(tx, plugin).await?,
             variants: changes::of_plugin(tx, plugin).await?,
+            own: snapshots::own_of_plugin(tx, plugin).await?,
+            volatile: volatile::of_plugin(tx, plugin).await?,
             lists,
         }))
     }
@@ -88,20 +95,46 @@ impl Facts {
             .map(|sighting| (sighting, self.list(sighting)))
     }
 
-    /// The hash that the fleet goes by.
-    pub(super) fn approved(
-        &self,
-        version: &PluginVersion,
-        tool: &ToolId,
-        function: &Arc<str>,
-    ) -> Option<ListingHash> {
-        let key = (tool.clone(), Arc::clone(function));
-        self.snapshots.get(version)?.functions.get(&key).map(|approved| approved.hash)
+    /// The hash that the fleet, or an edge that decided for itself, goes by.
+    pub(super) fn approved(&self, key: &FunctionKey) -> Option<ListingHash> {
+        if let Some(own) = key.edge.as_ref().and_then(|edge| self.own_of(edge, key)) {
+            return own.hash;
+        }
+        let function = (key.tool.clone(), Arc::clone(&key.function));
+        self.snapshots.get(&key.version)?.functions.get(&function).map(|approved| approved.hash)
     }
 
-    /// Nodes that show a variant.
+    fn own_of(&self, edge: &EdgeName, key: &FunctionKey) -> Option<&Own> {
+        self.own.iter().find(|own| {
+            own.edge == *edge
+                && own.version == key.version
+                && own.tool == key.tool
+                && own.function == key.function
+        })
+    }
+
+    /// Whether a function lists itself differently again and again, and what differs.
+    pub(super) fn volatile(&self, key: &FunctionKey) -> Option<&Volatile> {
+        self.volatile
+            .iter()
+            .find(|one| one.version == key.version && one.tool == key.tool && one.function == key.function)
+    }
+
+    /// Nodes that show a variant, of those that go by what it differs from.
     pub(super) fn nodes_of(&self, variant: &Variant) -> BTreeSet<String> {
+        let key = FunctionKey::of(variant);
+        let owners: BTreeSet<&EdgeName> = self
+            .own
+            .iter()
+            .filter(|own| own.version == key.version && own.tool == key.tool && own.function == key.function)
+            .map(|own| &own.edge)
+            .collect();
+        let goes_by = |edge: &EdgeName| match &variant.edge {
+            Some(own) => own == edge,
+            None => !owners.contains(edge),
+        };
         self.shown(&variant.version, &variant.tool)
+            .filter(|(sighting, _)| goes_by(&sighting.edge))
             .filter(|(sighting, list)| {
                 let at = list.binary_search_by(|one| one.function.cmp(&variant.function));
                 let entry = at.ok().and_then(|at| list.get(at));
@@ -112,6 +145,20 @@ impl Facts {
             })
             .map(|(sighting, _)| sighting.node.to_string())
             .collect()
+    }
+
+    /// Leaves only what concerns one edge: what its nodes show, and what it goes by for itself.
+    pub(super) fn narrow(&mut self, edge: &EdgeName) {
+        self.sightings.retain(|sighting| sighting.edge == *edge);
+        self.pins.retain(|pin| pin.edge == *edge);
+        self.own.retain(|own| own.edge == *edge);
+        self.assignments.retain(|one| one.edge == *edge);
+        let variants = std::mem::take(&mut self.variants);
+        let concerns = |variant: &Variant| match &variant.edge {
+            Some(own) => own == edge,
+            None => !self.nodes_of(variant).is_empty(),
+        };
+        self.variants = variants.iter().filter(|one| concerns(one)).cloned().collect();
     }
 
     /// Per (version, tool, function, text of interest) the nodes that say so.
@@ -137,9 +184,15 @@ pub(super) async fn listing(tx: &mut Transaction, hash: ListingHash) -> Result<V
     Ok(json!({ "hash": hash.to_string(), "listing": listings::text(tx, hash).await? }))
 }
 
-/// `drifted`, `new` or `gone`, of one function's variants.
-pub(super) fn change_state(approved: Option<ListingHash>, variants: &[&Variant]) -> &'static str {
-    if approved.is_none() {
+/// `volatile`, `drifted`, `new` or `gone`, of one function's variants.
+pub(super) fn change_state(
+    approved: Option<ListingHash>,
+    variants: &[&Variant],
+    is_volatile: bool,
+) -> &'static str {
+    if is_volatile {
+        "volatile"
+    } else if approved.is_none() {
         "new"
     } else if variants.iter().all(|variant| variant.seen.is_none()) {
         "gone"
@@ -148,14 +201,32 @@ pub(super) fn change_state(approved: Option<ListingHash>, variants: &[&Variant])
     }
 }
 
+/// A function of a version, and who goes by it: an edge for itself, or the fleet.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FunctionKey {
+    pub(super) version: PluginVersion,
+    pub(super) tool: ToolId,
+    pub(super) function: Arc<str>,
+    pub(super) edge: Option<EdgeName>,
+}
+
+impl FunctionKey {
+    /// What a variant is one of.
+    pub(super) fn of(variant: &Variant) -> Self {
+        Self {
+            version: variant.version.clone(),
+            tool: variant.tool.clone(),
+            function: Arc::clone(&variant.function),
+            edge: variant.edge.clone(),
+        }
+    }
+}
+
 /// Variants of each function, in order.
-pub(super) fn by_function(
-    variants: &[Variant],
-) -> BTreeMap<(PluginVersion, ToolId, Arc<str>), Vec<&Variant>> {
+pub(super) fn by_function(variants: &[Variant]) -> BTreeMap<FunctionKey, Vec<&Variant>> {
     let mut grouped: BTreeMap<_, Vec<&Variant>> = BTreeMap::new();
     for variant in variants {
-        let key = (variant.version.clone(), variant.tool.clone(), Arc::clone(&variant.function));
-        grouped.entry(key).or_default().push(variant);
+        grouped.entry(FunctionKey::of(variant)).or_default().push(variant);
     }
     grouped
 }

@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use domain::id::{FunctionId, PluginName, PluginVersion, ToolId};
+use domain::id::{EdgeName, FunctionId, PluginName, PluginVersion, ToolId};
 use domain::origin::PinState;
 use serde_json::{Value, json};
 
 use super::AppState;
 use super::answer::{Answer, page, with, with_nodes};
+use super::changes::volatile_since;
 use super::facts::{Facts, by_function, change_state};
 use super::input::Page;
 use super::nodes::version as node_version;
 use super::problem::Problem;
-use crate::operation::Code;
+use crate::operation::{Code, VOLATILE};
 use crate::store::changes::State as VariantState;
 use crate::store::pins::endpoint_text;
 use crate::store::plugins::StoredVersion;
@@ -134,23 +135,33 @@ fn function_row(version: &PluginVersion, id: &FunctionId) -> Value {
 /// Functions that nodes do not call until a person decided.
 fn changed(facts: &Facts) -> Vec<Value> {
     let mut rows = Vec::new();
-    for ((version, tool, function), variants) in by_function(&facts.variants) {
+    for (key, variants) in by_function(&facts.variants) {
         let nodes: BTreeSet<String> = variants.iter().flat_map(|variant| facts.nodes_of(variant)).collect();
         let is_open = variants.iter().any(|variant| variant.state == VariantState::Open);
         // A rejected form that no node shows any longer is nothing to tell.
         if !is_open && nodes.is_empty() {
             continue;
         }
-        let state = change_state(facts.approved(&version, &tool, &function), &variants);
-        let row = function_row(&version, &FunctionId::new(&tool, &function));
-        rows.push(with_nodes(with(row, json!({ "state": state, "rejected": !is_open })), &nodes));
+        let volatile = facts.volatile(&key);
+        let state = change_state(facts.approved(&key), &variants, volatile.is_some());
+        let row = function_row(&key.version, &FunctionId::new(&key.tool, &key.function));
+        let more = json!({
+            "edge": key.edge.as_ref().map(EdgeName::as_str),
+            "state": state,
+            "rejected": !is_open,
+            "volatile": volatile.map(volatile_since),
+        });
+        rows.push(with_nodes(with(row, more), &nodes));
     }
     rows
 }
 
 fn left_out(facts: &Facts) -> Vec<Value> {
-    let gathered =
-        facts.gather(|one| (!one.left_out.is_empty()).then(|| (one.left_out.clone(), one.reason.clone())));
+    // What is volatile stands among the changes.
+    let gathered = facts.gather(|one| {
+        let is_left_out = !one.left_out.is_empty() && one.left_out != VOLATILE;
+        is_left_out.then(|| (one.left_out.clone(), one.reason.clone()))
+    });
     rows_with_reasons(gathered)
 }
 

@@ -121,6 +121,7 @@ const fn status(code: Code) -> StatusCode {
         | Code::NodeBanned
         | Code::NodeQuarantined
         | Code::RenewalOver
+        | Code::FourEyes
         | Code::Denied => StatusCode::FORBIDDEN,
         Code::Unauthenticated => StatusCode::UNAUTHORIZED,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,

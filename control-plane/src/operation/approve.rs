@@ -1,5 +1,6 @@
 //! Makes changed listings, and moved origins, what the fleet goes by: exactly those that were shown.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -10,19 +11,26 @@ use domain::origin::{Endpoint, PinState};
 use domain::plugin_set::{Part, Scope};
 
 use super::block::raise;
-use super::reconcile_changes::{reconcile_changes, recorded, seen_functions};
-use super::{By, Error};
+use super::reconcile_changes::{recorded, seen_functions, settle};
+use super::{By, Code, Error};
+use crate::store::approvals::{self, Replaced};
 use crate::store::changes::{self, Shown, State};
 use crate::store::pins::{self, StoredPin, endpoint_text};
-use crate::store::{Store, WriteTx, snapshots};
+use crate::store::{Store, WriteTx, assignments, candidates, edges, plugins, policies, snapshots};
+
+/// Approvals of a plugin that can be undone, the newest first: a team's week.
+const APPROVALS_KEPT: u64 = 50;
 
 /// What a person looked at and approves.
 #[derive(Debug, Clone)]
 pub struct Approval {
     /// The plugin.
     pub plugin: PluginName,
-    /// Functions, each with the approved hash that was shown and the seen one.
+    /// Functions, each with the approved hash that was shown and the seen one, and the edge whose own listing
+    /// that is.
     pub functions: Vec<FunctionDifference>,
+    /// The edge that alone is to go by it; `None`: whoever goes by what was shown.
+    pub edge: Option<EdgeName>,
     /// Moved tools, each with both origins.
     pub origins: Vec<OriginMove>,
     /// Whether a person at a terminal or in the console confirmed it.
@@ -53,8 +61,25 @@ pub struct Decided {
     pub origins: Vec<OriginMove>,
     /// What was not done, since it is not, or no longer, as it was shown.
     pub stale: Vec<Stale>,
+    /// What edges go by for themselves, whatever was approved for the fleet.
+    pub own: Vec<Own>,
     /// Generation of each affected edge's trust from here on.
     pub edges: Vec<(EdgeName, u64)>,
+}
+
+/// What an edge goes on going by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Own {
+    /// The edge.
+    pub edge: EdgeName,
+    /// The version.
+    pub version: PluginVersion,
+    /// The tool.
+    pub tool: ToolId,
+    /// The function.
+    pub function: Arc<str>,
+    /// `None`: it does not go by the function.
+    pub hash: Option<ListingHash>,
 }
 
 /// What was not done, with the reason.
@@ -75,17 +100,20 @@ pub struct Stale {
 /// Approves. For what is not as it was shown nothing is done; the rest is done in one transaction.
 ///
 /// # Errors
-/// What the store says.
+/// No such edge; a person who pushed or assigned the version, where the fleet's policy wants another.
 pub async fn approve(store: &Store, by: &By, approval: &Approval) -> Result<Decided, Error> {
     let mut tx = store.begin_write().await?;
+    if let Some(edge) = &approval.edge {
+        let is_there = edges::get(tx.tx(), edge).await?.is_some();
+        is_there.then_some(()).ok_or_else(|| Error::no_edge(edge))?;
+    }
+    four_eyes(&mut tx, by, approval).await?;
     let mut decided = Decided::default();
     let mut touched: BTreeSet<(PluginVersion, ToolId)> = BTreeSet::new();
-    let mut versions: BTreeSet<PluginVersion> = BTreeSet::new();
     let mut first_seen: BTreeSet<(PluginVersion, ToolId)> = BTreeSet::new();
     for origin in &approval.origins {
         if approve_origin(&mut tx, by, origin, approval.attended, &mut decided).await? {
             let key = (origin.version.clone(), origin.tool.clone());
-            versions.insert(origin.version.clone());
             if snapshots::take(tx.tx(), &origin.version, &origin.tool, "", by.as_stored()).await? {
                 first_seen.insert(key.clone());
             }
@@ -93,32 +121,78 @@ pub async fn approve(store: &Store, by: &By, approval: &Approval) -> Result<Deci
         }
     }
     let mut standing = Standing::default();
+    let mut approved: BTreeSet<Shown> = BTreeSet::new();
     for difference in &approval.functions {
         let key = (difference.version.clone(), difference.tool.clone());
+        // A tool that nobody approved before has its first snapshot from here on, which is the fleet's.
         let is_first = first_seen.contains(&key);
-        let tool = standing.of(&mut tx, &key, is_first).await?;
+        let edge = if is_first { None } else { approval.edge.clone().or_else(|| difference.edge.clone()) };
+        let tool = standing.of(&mut tx, &key, edge.as_ref(), is_first).await?;
         if let Some(stale) = tool.stale(difference) {
             decided.stale.push(stale);
             continue;
         }
         tool.decided(difference);
-        versions.insert(difference.version.clone());
         touched.insert(key);
-        decided.functions.push(difference.clone());
+        approved.insert(shown(difference));
+        decided.functions.push(FunctionDifference { edge, ..difference.clone() });
     }
-    for (key, functions) in by_tool(&decided.functions) {
-        approve_functions(&mut tx, by, key, &functions).await?;
-    }
+    write(&mut tx, by, &approval.plugin, &decided.functions).await?;
     if !decided.functions.is_empty() {
         let (plugin, functions) = (approval.plugin.clone(), decided.functions.clone());
         tx.audit(&by.origin, Event::ToolsApprove { plugin, functions, attended: approval.attended });
     }
     for (version, tool) in &touched {
-        reconcile_changes(&mut tx, by, version, tool).await?;
+        settle(&mut tx, by, (version, tool), &approved).await?;
     }
-    decided.edges = raise(&mut tx, &versions, None).await?;
+    decided.own = still_own(&mut tx, &approval.plugin, &decided.functions).await?;
+    decided.edges = raise_for(&mut tx, &decided).await?;
     tx.commit(by.now).await?;
     Ok(decided)
+}
+
+/// Raises the trust of the edges that what was decided concerns.
+pub(super) async fn raise_for(tx: &mut WriteTx, decided: &Decided) -> Result<Vec<(EdgeName, u64)>, Error> {
+    let mut versions: BTreeMap<Option<EdgeName>, BTreeSet<PluginVersion>> = BTreeMap::new();
+    for one in &decided.functions {
+        versions.entry(one.edge.clone()).or_default().insert(one.version.clone());
+    }
+    for one in &decided.origins {
+        versions.entry(None).or_default().insert(one.version.clone());
+    }
+    let mut raised = BTreeMap::new();
+    for (edge, versions) in versions {
+        raised.extend(raise(tx, &versions, edge.as_ref()).await?);
+    }
+    Ok(raised.into_iter().collect())
+}
+
+/// Where the fleet's policy wants it, nobody approves for a version that they pushed, or assigned to an edge
+/// that has it.
+async fn four_eyes(tx: &mut WriteTx, by: &By, approval: &Approval) -> Result<(), Error> {
+    if !policies::of_fleet(tx.tx()).await?.four_eyes {
+        return Ok(());
+    }
+    let functions = approval.functions.iter().map(|one| &one.version);
+    let versions: BTreeSet<&PluginVersion> =
+        functions.chain(approval.origins.iter().map(|one| &one.version)).collect();
+    let actor = &by.origin.actor;
+    for version in versions {
+        let pushed = plugins::get(tx.tx(), version).await?.is_some_and(|stored| stored.pushed_by == *actor);
+        let assigned = assignments::of_plugin(tx.tx(), &version.plugin).await?;
+        let assigned = assigned.iter().any(|one| one.version == *version && one.assigned_by == *actor);
+        let tried = candidates::set_by(tx.tx(), version, actor).await?;
+        let what = match (pushed, assigned, tried) {
+            (true, _, _) => "pushed",
+            (_, true, _) | (_, _, true) => "assigned",
+            _ => continue,
+        };
+        let detail = format!(
+            "{actor} {what} {version}, and the fleet's policy wants somebody else to approve for it (four_eyes)"
+        );
+        return Err(Error::with_remedy(Code::FourEyes, detail, "pintle policy show"));
+    }
+    Ok(())
 }
 
 /// Pins the tool wherever it waits as it was shown; answers whether it did.
@@ -195,16 +269,18 @@ fn describe(pin: &StoredPin) -> String {
     }
 }
 
-/// How tools stood when the transaction began, each read once.
+/// How tools stood when the transaction began, for the fleet or an edge, each read once.
 #[derive(Default)]
-pub(super) struct Standing(BTreeMap<(PluginVersion, ToolId), ToolStanding>);
+pub(super) struct Standing(BTreeMap<((PluginVersion, ToolId), Option<EdgeName>), ToolStanding>);
 
 /// How one tool stood.
 pub(super) struct ToolStanding {
+    /// Who is asked about; `None`: the fleet.
+    edge: Option<EdgeName>,
     is_taken: bool,
     approved: BTreeMap<Arc<str>, ListingHash>,
     /// What nodes show and people may have looked at.
-    shown: BTreeSet<(Arc<str>, Option<ListingHash>)>,
+    shown: BTreeSet<Shown>,
     /// Decided earlier in the same request.
     done: BTreeSet<Arc<str>>,
 }
@@ -216,18 +292,14 @@ impl Standing {
         &mut self,
         tx: &mut WriteTx,
         key: &(PluginVersion, ToolId),
+        edge: Option<&EdgeName>,
         is_first: bool,
     ) -> Result<&mut ToolStanding, Error> {
-        if !self.0.contains_key(key) {
-            let loaded = ToolStanding::load(tx, key, is_first).await?;
-            self.0.insert(key.clone(), loaded);
-        }
-        Ok(self.0.entry(key.clone()).or_insert_with(|| ToolStanding {
-            is_taken: false,
-            approved: BTreeMap::new(),
-            shown: BTreeSet::new(),
-            done: BTreeSet::new(),
-        }))
+        let loaded = match self.0.entry((key.clone(), edge.cloned())) {
+            Entry::Occupied(loaded) => return Ok(loaded.into_mut()),
+            Entry::Vacant(vacant) => vacant,
+        };
+        Ok(loaded.insert(ToolStanding::load(tx, key, edge, is_first).await?))
     }
 }
 
@@ -235,20 +307,24 @@ impl ToolStanding {
     async fn load(
         tx: &mut WriteTx,
         (version, tool): &(PluginVersion, ToolId),
+        edge: Option<&EdgeName>,
         is_first: bool,
     ) -> Result<Self, Error> {
-        let snapshot = recorded(&snapshots::of_version(tx.tx(), version, None).await?, tool);
+        let snapshot = recorded(&snapshots::of_version(tx.tx(), version, edge).await?, tool);
         let shown = if is_first {
             let seen = seen_functions(tx, version, tool).await?;
-            seen.into_iter().map(|(function, hash)| (function, Some(hash))).collect()
+            seen.into_iter()
+                .map(|(function, hash)| Shown { function, edge: None, seen: Some(hash) })
+                .collect()
         } else {
             let variants = changes::of_tool(tx.tx(), version, tool).await?.into_iter();
             variants
                 .filter(|variant| matches!(variant.state, State::Open | State::Rejected))
-                .map(|variant| (variant.function, variant.seen))
+                .map(|variant| Shown { function: variant.function, edge: variant.edge, seen: variant.seen })
                 .collect()
         };
-        Ok(Self { is_taken: snapshot.taken, approved: snapshot.functions, shown, done: BTreeSet::new() })
+        let (edge, done) = (edge.cloned(), BTreeSet::new());
+        Ok(Self { edge, is_taken: snapshot.taken, approved: snapshot.functions, shown, done })
     }
 
     /// Whoever names the function again in the same request is late.
@@ -261,11 +337,16 @@ impl ToolStanding {
         let approved = self.approved.get(&difference.function).copied();
         let reason = if !self.is_taken {
             "no snapshot of the tool was taken yet, so there is nothing to approve".to_owned()
+        } else if difference.edge.is_some() && difference.edge != self.edge {
+            let own = difference.edge.as_ref().map(EdgeName::as_str).unwrap_or_default();
+            format!("it is what edge {own} goes by for itself")
         } else if self.done.contains(&difference.function) {
             "the request names the function twice; the first counts".to_owned()
         } else if approved != difference.approved {
-            format!("the fleet goes by {} meanwhile, shown was {}", text(approved), text(difference.approved))
-        } else if !self.shown.contains(&(Arc::clone(&difference.function), difference.seen)) {
+            let who =
+                self.edge.as_ref().map_or_else(|| "the fleet".to_owned(), |edge| format!("edge {edge}"));
+            format!("{who} goes by {} meanwhile, shown was {}", text(approved), text(difference.approved))
+        } else if !self.shown.contains(&shown(difference)) {
             format!("no node shows {} any longer", text(difference.seen))
         } else {
             return None;
@@ -284,35 +365,115 @@ fn text(hash: Option<ListingHash>) -> String {
     hash.map_or_else(|| "no listing".to_owned(), |hash| hash.to_string())
 }
 
-/// Differences by version and tool.
-pub(super) fn by_tool(
-    functions: &[FunctionDifference],
-) -> BTreeMap<(&PluginVersion, &ToolId), Vec<&FunctionDifference>> {
-    let mut grouped: BTreeMap<_, Vec<&FunctionDifference>> = BTreeMap::new();
+type ByTool<'a> =
+    BTreeMap<(&'a PluginVersion, &'a ToolId, Option<&'a EdgeName>), Vec<&'a FunctionDifference>>;
+
+/// Differences by version, tool and edge.
+pub(super) fn by_tool(functions: &[FunctionDifference]) -> ByTool<'_> {
+    let mut grouped = ByTool::new();
     for difference in functions {
-        grouped.entry((&difference.version, &difference.tool)).or_default().push(difference);
+        let key = (&difference.version, &difference.tool, difference.edge.as_ref());
+        grouped.entry(key).or_default().push(difference);
     }
     grouped
 }
 
 /// What of a difference was shown.
 pub(super) fn shown(difference: &FunctionDifference) -> Shown {
-    (Arc::clone(&difference.function), difference.seen)
+    Shown { function: Arc::clone(&difference.function), edge: difference.edge.clone(), seen: difference.seen }
 }
 
-async fn approve_functions(
+/// Makes what was seen what the fleet, or each one's edge, goes by, and keeps what it replaced.
+pub(super) async fn write(
     tx: &mut WriteTx,
     by: &By,
+    plugin: &PluginName,
+    functions: &[FunctionDifference],
+) -> Result<(), Error> {
+    if functions.is_empty() {
+        return Ok(());
+    }
+    put(tx, by, functions).await?;
+    let replaced: Vec<Replaced> = functions
+        .iter()
+        .map(|one| Replaced {
+            version: one.version.clone(),
+            tool: one.tool.clone(),
+            function: Arc::clone(&one.function),
+            edge: one.edge.clone(),
+            earlier: one.approved,
+            now: one.seen,
+        })
+        .collect();
+    approvals::put(tx.tx(), plugin, &replaced, by.as_stored()).await?;
+    approvals::prune(tx.tx(), plugin, APPROVALS_KEPT).await?;
+    Ok(())
+}
+
+/// Makes what was seen what the fleet, or each one's edge, goes by. What an edge has of its own that is as the
+/// fleet's is dropped.
+pub(super) async fn put(tx: &mut WriteTx, by: &By, functions: &[FunctionDifference]) -> Result<(), Error> {
+    for ((version, tool, edge), functions) in by_tool(functions) {
+        let seen: Vec<(&str, ListingHash)> =
+            functions.iter().filter_map(|one| Some((&*one.function, one.seen?))).collect();
+        snapshots::put_all(tx.tx(), (version, tool), edge, &seen, by.as_stored()).await?;
+        for gone in functions.iter().filter(|one| one.seen.is_none()) {
+            match edge {
+                None => snapshots::delete(tx.tx(), version, tool, &gone.function).await?,
+                Some(edge) => {
+                    let by = by.as_stored();
+                    snapshots::make_absent(tx.tx(), (version, tool), edge, &gone.function, by).await?;
+                }
+            }
+        }
+        drop_equal(tx, (version, tool), &functions).await?;
+    }
+    Ok(())
+}
+
+/// Drops what edges have of their own of these functions where it is as the fleet's.
+async fn drop_equal(
+    tx: &mut WriteTx,
     (version, tool): (&PluginVersion, &ToolId),
     functions: &[&FunctionDifference],
 ) -> Result<(), Error> {
-    let seen: Vec<(&str, ListingHash)> =
-        functions.iter().filter_map(|one| Some((&*one.function, one.seen?))).collect();
-    snapshots::put_all(tx.tx(), version, tool, &seen, by.as_stored()).await?;
-    for gone in functions.iter().filter(|one| one.seen.is_none()) {
-        snapshots::delete(tx.tx(), version, tool, &gone.function).await?;
+    let named: BTreeSet<&Arc<str>> = functions.iter().map(|one| &one.function).collect();
+    let fleet = snapshots::of_version(tx.tx(), version, None).await?;
+    for own in snapshots::own_of_plugin(tx.tx(), &version.plugin).await? {
+        if own.version != *version || own.tool != *tool || !named.contains(&own.function) {
+            continue;
+        }
+        let key = (tool.clone(), Arc::clone(&own.function));
+        if fleet.functions.get(&key).map(|approved| approved.hash) == own.hash {
+            snapshots::drop_own(tx.tx(), (version, tool), &own.edge, &own.function).await?;
+        }
     }
-    let shown: Vec<Shown> = functions.iter().map(|one| shown(one)).collect();
-    changes::set_states(tx.tx(), (version, tool), &shown, State::Approved).await?;
     Ok(())
+}
+
+/// What edges go by for themselves of what was approved for the fleet.
+async fn still_own(
+    tx: &mut WriteTx,
+    plugin: &PluginName,
+    functions: &[FunctionDifference],
+) -> Result<Vec<Own>, Error> {
+    let fleet_wide: BTreeSet<_> = functions
+        .iter()
+        .filter(|one| one.edge.is_none())
+        .map(|one| (&one.version, &one.tool, &one.function))
+        .collect();
+    if fleet_wide.is_empty() {
+        return Ok(Vec::new());
+    }
+    let own = snapshots::own_of_plugin(tx.tx(), plugin).await?.into_iter();
+    Ok(own
+        .filter(|own| fleet_wide.contains(&(&own.version, &own.tool, &own.function)))
+        .map(|own| Own {
+            edge: own.edge,
+            version: own.version,
+            tool: own.tool,
+            function: own.function,
+            hash: own.hash,
+        })
+        .collect())
 }

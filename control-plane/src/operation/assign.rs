@@ -10,11 +10,12 @@ use domain::origin::{
 };
 use domain::plugin_set::{Kind, Part, Scope};
 
-use super::{By, Code, Error, unassign_candidate};
+use super::reconcile_changes::reconcile_changes;
+use super::{By, Code, Error, review, unassign_candidate};
 use crate::store::assignments::{self, Assignment};
 use crate::store::pins::{self, StoredPin, endpoint_text};
 use crate::store::plugins::{self, StoredTool};
-use crate::store::{Store, WriteTx, candidates, edges, policies};
+use crate::store::{Store, WriteTx, candidates, edges, policies, snapshots};
 
 /// Kinds of tools that nodes run.
 pub(crate) const KINDS_BUILT: [Kind; 2] = [Kind::Command, Kind::Url];
@@ -121,6 +122,16 @@ pub(super) async fn check_and_pin(
     check_tool_ids(tx, edge, version, &tools, &others).await?;
     let installed = assigned.into_iter().find(|one| one.plugin == version.plugin);
     let waiting = decide_pins(tx, by, edge, version, (&tools, installed.as_ref())).await?;
+    let history = assignments::history(tx.tx(), edge, &version.plugin).await?;
+    // Going back to a version needs no review.
+    if !history.contains(version) {
+        let taken = snapshots::of_version(tx.tx(), version, None).await?.taken;
+        for tool in taken.keys() {
+            if review::judge(tx, by, edge, version, tool).await? {
+                reconcile_changes(tx, by, version, tool).await?;
+            }
+        }
+    }
     let forbidden = policies::get(tx.tx(), edge).await?.forbidden_kinds;
     let off = tools.iter().filter(|tool| forbidden.contains(&tool.kind));
     let off = off.map(|tool| OffTool { tool: tool.tool.clone(), kind: tool.kind }).collect();

@@ -97,6 +97,7 @@ async fn adopt_functions(tx: &mut WriteTx, by: &By, chosen: &[Orphan], attended:
             version: version.clone(),
             tool: tool.clone(),
             function: Arc::clone(function),
+            edge: None,
             approved: before.functions.get(&(tool.clone(), Arc::clone(function))).map(|one| one.hash),
             seen: Some(*hash),
         });
@@ -104,7 +105,7 @@ async fn adopt_functions(tx: &mut WriteTx, by: &By, chosen: &[Orphan], attended:
         let functions: Vec<(&str, ListingHash)> =
             functions.iter().map(|(function, hash)| (&***function, *hash)).collect();
         snapshots::take(tx.tx(), version, tool, "", by.as_stored()).await?;
-        snapshots::put_all(tx.tx(), version, tool, &functions, by.as_stored()).await?;
+        snapshots::put_all(tx.tx(), (version, tool), None, &functions, by.as_stored()).await?;
         let plugin = version.plugin.clone();
         tx.audit(&by.origin, Event::ToolsApprove { plugin, functions: differences, attended });
         reconcile_changes(tx, by, version, tool).await?;

@@ -10,6 +10,7 @@ use domain::id::{BootId, EdgeName, FunctionId, PluginVersion, ToolId};
 use domain::name::{ListedName, ToolNames, check_function_name, judge_names, tools_may_collide};
 use domain::origin::{AddressClass, PinState};
 use domain::plugin_set::{Part, Scope};
+use domain::review::is_recent;
 use domain::snapshot::{Judgement, judge};
 use domain::standing::Standing;
 use domain::time::Timestamp;
@@ -18,17 +19,22 @@ use proto::convert::{Report, Seen};
 
 use super::assign::pin_event;
 use super::note_node::Speaker;
-use super::reconcile_changes::{reconcile_changes, recorded, report};
-use super::{By, Error};
+use super::reconcile_changes::{VOLATILE, reconcile_changes, recorded, report};
+use super::{By, Error, review};
 use crate::store::listings::{self, ListFunction};
 use crate::store::pins::{self, StoredPin};
 use crate::store::plugins::StoredTool;
 use crate::store::sightings::{self, Newest, Place, Sighting};
-use crate::store::{NodeRecord, Store, Transaction, WriteTx, assignments, nodes, plugins, snapshots};
+use crate::store::{
+    NodeRecord, Store, Transaction, WriteTx, assignments, nodes, plugins, snapshots, volatile,
+};
 
 /// Places (a tool of a version over a connection) that one node may report of: a hundred plugins of ten
 /// tools, each over two connections.
 const PLACES_MAX: u64 = 2_000;
+
+/// What is said of a form that is not kept.
+const UNKEPT: &str = "it lists itself differently again and again, so its forms are not kept one by one";
 
 /// What became of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,11 +63,11 @@ pub async fn record_listing(
 ) -> Result<Recorded, Error> {
     let speaker = speaker.into();
     let node = speaker.node;
-    let list = list_of(said);
+    let mut list = list_of(said);
     let connection = make_visible(&said.connection);
     let place = Place { node, version: &said.version, tool: &said.tool, connection: &connection };
-    let record = match look_first(store, &place, (boot, said), &list).await? {
-        Ok(record) => record,
+    let (record, unkept) = match look_first(store, &place, (boot, said, now), &mut list).await? {
+        Ok(found) => found,
         Err(outcome) => return Ok(outcome),
     };
     let mut tx = store.begin_write().await?;
@@ -95,6 +101,9 @@ pub async fn record_listing(
         boot: boot.clone(),
     };
     sightings::put(tx.tx(), node, said.sequence, &sighting).await?;
+    for function in &unkept {
+        volatile::touch(tx.tx(), (&said.version, &said.tool), function, now).await?;
+    }
     let by = By::node(now, &record.name);
     let mut pins = pins::of_edge(tx.tx(), &record.edge, &said.version.plugin).await?;
     pins.retain(|pin| pin.version == said.version);
@@ -109,13 +118,14 @@ pub async fn record_listing(
     Ok(Recorded::Done)
 }
 
-/// What can be found out without keeping other writers waiting: the node, or why nothing is recorded.
+/// What can be found out without keeping other writers waiting: the node, or why nothing is recorded. Forms of
+/// volatile functions that nobody has seen are left away from the list; answers whose.
 async fn look_first(
     store: &Store,
     place: &Place<'_>,
-    (boot, said): (&BootId, &Report),
-    list: &[ListFunction],
-) -> Result<Result<NodeRecord, Recorded>, Error> {
+    (boot, said, now): (&BootId, &Report, Timestamp),
+    list: &mut [ListFunction],
+) -> Result<Result<(NodeRecord, Vec<Arc<str>>), Recorded>, Error> {
     let mut tx = store.read().await?;
     let Some(record) = nodes::get(&mut tx, place.node).await? else {
         return Ok(Err(Recorded::Ignored(format!("node {} never joined", place.node))));
@@ -127,8 +137,34 @@ async fn look_first(
         return Ok(Err(Recorded::Stale));
     }
     let hashes = list.iter().filter_map(|one| one.hash).collect();
-    let missing = listings::missing(&mut tx, &hashes).await?;
-    Ok(if missing.is_empty() { Ok(record) } else { Err(Recorded::MissingTexts(missing)) })
+    let mut missing = listings::missing(&mut tx, &hashes).await?;
+    if missing.is_empty() {
+        return Ok(Ok((record, Vec::new())));
+    }
+    let unkept = leave_volatile(&mut tx, (place, now), list, &missing).await?;
+    missing.retain(|hash| list.iter().any(|one| one.hash == Some(*hash)));
+    Ok(if missing.is_empty() { Ok((record, unkept)) } else { Err(Recorded::MissingTexts(missing)) })
+}
+
+/// A function that lists itself differently again and again is not asked for each of its forms.
+async fn leave_volatile(
+    tx: &mut Transaction,
+    (place, now): (&Place<'_>, Timestamp),
+    list: &mut [ListFunction],
+    missing: &[ListingHash],
+) -> Result<Vec<Arc<str>>, Error> {
+    let known = volatile::of_tool(tx, place.version, place.tool).await?.into_iter();
+    let known: Vec<Arc<str>> =
+        known.filter(|one| is_recent(one.last_at, now)).map(|one| one.function).collect();
+    let mut unkept = Vec::new();
+    for one in list {
+        if known.contains(&one.function) && one.hash.is_some_and(|hash| missing.contains(&hash)) {
+            (one.hash, one.left_out, one.reason) = (None, VOLATILE.to_owned(), UNKEPT.to_owned());
+            one.not_shown.clear();
+            unkept.push(Arc::clone(&one.function));
+        }
+    }
+    Ok(unkept)
 }
 
 /// Whether what the fleet knows of the tool is the same as before the report, so that nothing needs
@@ -147,6 +183,10 @@ async fn is_nothing_new(
     let before = earlier.map(|earlier| (&earlier.list, earlier.complete));
     if before == Some(now) {
         return Ok(true);
+    }
+    // Where an edge goes by listings of its own, what others showed was compared with something else.
+    if !snapshots::owners(tx.tx(), place.version, place.tool).await?.is_empty() {
+        return Ok(false);
     }
     for shown in before.into_iter().chain([now]) {
         if !sightings::is_shown_by_another(tx.tx(), place, shown).await? {
@@ -240,7 +280,9 @@ async fn take(tx: &mut WriteTx, by: &By, node: &NodeRecord, group: &[Sighting]) 
             functions,
         };
         tx.audit(&by.origin, event);
-        raise_trust(tx, version).await?;
+        for edge in raise_trust(tx, version).await? {
+            review::judge(tx, by, &edge, version, tool).await?;
+        }
         reconcile_changes(tx, by, version, tool).await?;
     }
     Ok(())

@@ -24,15 +24,17 @@ pub async fn reject(
     let mut standing = Standing::default();
     for difference in functions {
         let key = (difference.version.clone(), difference.tool.clone());
-        if let Some(stale) = standing.of(&mut tx, &key, false).await?.stale(difference) {
+        if let Some(stale) =
+            standing.of(&mut tx, &key, difference.edge.as_ref(), false).await?.stale(difference)
+        {
             decided.stale.push(stale);
             continue;
         }
         decided.functions.push(difference.clone());
     }
-    for (key, functions) in by_tool(&decided.functions) {
+    for ((version, tool, _), functions) in by_tool(&decided.functions) {
         let shown: Vec<Shown> = functions.into_iter().map(shown).collect();
-        changes::set_states(tx.tx(), key, &shown, State::Rejected).await?;
+        changes::set_states(tx.tx(), (version, tool), &shown, State::Rejected).await?;
     }
     if !decided.functions.is_empty() {
         let (plugin, functions) = (plugin.clone(), decided.functions.clone());

@@ -66,6 +66,29 @@ impl Fleet {
         By { now: Timestamp::from_millis(self.clock.fetch_add(1_000, Ordering::SeqCst)), origin }
     }
 
+    /// Somebody else.
+    pub(crate) fn by_other(&self, name: &str) -> By {
+        By { origin: Origin { actor: format!("token/{name}"), source: "test".to_owned() }, ..self.by() }
+    }
+
+    /// Moves the clock on.
+    pub(crate) fn pass(&self, millis: i64) {
+        self.clock.fetch_add(millis, Ordering::SeqCst);
+    }
+
+    /// The hash that an edge goes by.
+    pub(crate) async fn approved_on(
+        &self,
+        edge: &EdgeName,
+        version: &str,
+        function: &str,
+    ) -> Option<ListingHash> {
+        let (_, trust) = self.trust(edge).await;
+        let version = trust.versions.get(&self::version(version))?;
+        let tool = version.tools.values().next()?;
+        tool.functions.get(&Arc::from(function)).map(|function| function.hash)
+    }
+
     pub(crate) async fn push(&self, manifest: &str) -> Result<Pushed, Error> {
         self.push_bytes(archive(manifest, "").as_slice(), None).await
     }
@@ -211,9 +234,20 @@ impl Fleet {
 }
 
 /// Texts that functions of tests say.
-const TEXTS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+const TEXTS: [&str; 18] =
+    ["a", "b", "c", "d", "e", "f", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", ORDERED, REORDERED];
 
+/// Two canonical listings that mean the same.
+pub(crate) const ORDERED: &str =
+    r#"{"description":"a","inputSchema":{"required":["x","y"],"type":"object"}}"#;
+pub(crate) const REORDERED: &str =
+    r#"{"description":"a","inputSchema":{"required":["y","x"],"type":"object"}}"#;
+
+/// A listing with this description, or the text itself if it is one.
 pub(crate) fn canonical(text: &str) -> String {
+    if text.starts_with('{') {
+        return text.to_owned();
+    }
     format!("{{\"description\":\"{text}\",\"inputSchema\":{{\"type\":\"object\"}}}}")
 }
 

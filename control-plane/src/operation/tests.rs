@@ -9,5 +9,7 @@ mod pinning;
 mod policies;
 mod pushing;
 mod renewing;
+mod reviewing;
 mod rewinding;
+mod scoping;
 mod trying;

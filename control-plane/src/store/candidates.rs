@@ -16,6 +16,7 @@ statements! {
     END = "update candidates set ended_at = $3 where edge = $1 and plugin = $2 and ended_at is null";
     OF_EDGE = "select source, plugin, version, set_at, set_by from candidates where edge = $1 and ended_at is null \
                order by plugin";
+    SET_BY = "select 1 from candidates where plugin = $1 and version = $2 and set_by = $3 and ended_at is null limit 1";
     GRANT = "insert into grants (node, plugin, source, version, usage, granted_at, granted_by) \
              values ($1, $2, $3, $4, 'serve', $5, $6) on conflict (node, plugin) do update \
              set source = excluded.source, version = excluded.version, usage = excluded.usage, \
@@ -55,6 +56,11 @@ pub(crate) async fn end(
     now: Timestamp,
 ) -> Result<(), Error> {
     tx.execute(END, args![edge, plugin, now]).await.map(|_| ())
+}
+
+/// Whether some edge tries the version because this person said so.
+pub(crate) async fn set_by(tx: &mut Transaction, version: &PluginVersion, who: &str) -> Result<bool, Error> {
+    Ok(tx.row(SET_BY, args![&version.plugin, &version.version, who]).await?.is_some())
 }
 
 /// What an edge tries, by plugin.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::digest::ListingHash;
-use domain::id::{NodeName, PluginName, PluginVersion, ToolId};
+use domain::id::{EdgeName, NodeName, PluginName, PluginVersion, ToolId};
 use domain::time::Timestamp;
 
 use super::plugins::read_version;
@@ -11,27 +11,29 @@ use super::sql::{Row, Transaction, args, json_statements, statements};
 use super::{Error, listings};
 
 statements! {
-    OF_TOOL = "select plugin, version, tool, function, seen, state, first_seen_at, first_seen_on from changes \
-               where plugin = $1 and version = $2 and tool = $3 order by function, first_seen_at, seen";
-    OF_PLUGIN = "select plugin, version, tool, function, seen, state, first_seen_at, first_seen_on from changes \
-                 where plugin = $1 and state in ('open', 'rejected') order by version, tool, function, first_seen_at, seen";
-    OLD = "select function, seen from (select function, seen, row_number() over (partition by function \
+    OF_TOOL = "select plugin, version, tool, function, seen, state, first_seen_at, first_seen_on, scope from changes \
+               where plugin = $1 and version = $2 and tool = $3 order by function, scope, first_seen_at, seen";
+    OF_PLUGIN = "select plugin, version, tool, function, seen, state, first_seen_at, first_seen_on, scope from changes \
+                 where plugin = $1 and state in ('open', 'rejected') \
+                 order by version, tool, function, scope, first_seen_at, seen";
+    OLD = "select function, seen, scope from (select function, seen, scope, row_number() over (partition by function, scope \
            order by first_seen_at desc, seen) as place from changes where plugin = $1 and version = $2 and tool = $3 \
-           and scope = '' and connection = '' and state = 'restored') as ranked where place > $4";
+           and connection = '' and state = 'restored') as ranked where place > $4";
     DROP = "delete from changes where plugin = $1 and version = $2 and tool = $3 and function = $4 and seen = $5 \
-            and scope = '' and connection = '' and state = 'restored'";
+            and scope = $6 and connection = '' and state = 'restored'";
     COUNT_OPEN = "select count(*) from (select distinct plugin, version, tool, function from changes where state = 'open') open";
 }
 
 json_statements! {
-    /// Many at once: function, what is seen, node.
+    /// Many at once: function, what is seen, node, scope.
     OPEN_ALL = "insert into changes (plugin, version, tool, function, scope, connection, seen, state, first_seen_at, \
-                first_seen_on) select $1, $2, $3, value ->> 0, '', '', value ->> 1, 'open', $4, value ->> 2 from " rows("$5")
+                first_seen_on) select $1, $2, $3, value ->> 0, value ->> 3, '', value ->> 1, 'open', $4, value ->> 2 from " rows("$5")
                " where true on conflict (plugin, version, tool, function, scope, connection, seen) do update \
                 set state = 'open', first_seen_at = excluded.first_seen_at, first_seen_on = excluded.first_seen_on";
-    /// Many at once: function, what is seen.
-    SET_STATES = "update changes set state = $4 where plugin = $1 and version = $2 and tool = $3 and scope = '' \
-                  and connection = '' and (function, seen) in (select value ->> 0, value ->> 1 from " rows("$5") ")";
+    /// Many at once: function, what is seen, scope.
+    SET_STATES = "update changes set state = $4 where plugin = $1 and version = $2 and tool = $3 \
+                  and connection = '' and (function, seen, scope) in (select value ->> 0, value ->> 1, value ->> 2 from "
+                 rows("$5") ")";
 }
 
 /// Where a variant stands.
@@ -72,6 +74,8 @@ pub(crate) struct Variant {
     pub(crate) version: PluginVersion,
     pub(crate) tool: ToolId,
     pub(crate) function: Arc<str>,
+    /// The edge whose own listing it differs from; `None`: the fleet's.
+    pub(crate) edge: Option<EdgeName>,
     /// `None`: it is gone.
     pub(crate) seen: Option<ListingHash>,
     pub(crate) state: State,
@@ -79,8 +83,21 @@ pub(crate) struct Variant {
     pub(crate) first_seen_on: NodeName,
 }
 
-/// A function, and what is seen of it; `None`: it is gone.
-pub(crate) type Shown = (Arc<str>, Option<ListingHash>);
+/// What is seen of a function, and against what.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Shown {
+    pub(crate) function: Arc<str>,
+    /// The edge whose own listing it differs from; `None`: the fleet's.
+    pub(crate) edge: Option<EdgeName>,
+    /// `None`: it is gone.
+    pub(crate) seen: Option<ListingHash>,
+}
+
+impl Shown {
+    fn scope(&self) -> &str {
+        self.edge.as_ref().map_or("", EdgeName::as_str)
+    }
+}
 
 /// Opens variants of a tool, for the first time or again, each with the node that shows it.
 pub(crate) async fn open_all(
@@ -94,7 +111,9 @@ pub(crate) async fn open_all(
     }
     let rows: serde_json::Value = variants
         .iter()
-        .map(|((function, seen), node)| serde_json::json!([&**function, seen_text(*seen), node.as_str()]))
+        .map(|(one, node)| {
+            serde_json::json!([&*one.function, seen_text(one.seen), node.as_str(), one.scope()])
+        })
         .collect();
     let args = args![&version.plugin, &version.version, tool, now, rows.to_string()];
     tx.execute(OPEN_ALL.of(tx), args).await.map(|_| ())
@@ -110,8 +129,10 @@ pub(crate) async fn set_states(
     if variants.is_empty() {
         return Ok(());
     }
-    let rows: serde_json::Value =
-        variants.iter().map(|(function, seen)| serde_json::json!([&**function, seen_text(*seen)])).collect();
+    let rows: serde_json::Value = variants
+        .iter()
+        .map(|one| serde_json::json!([&*one.function, seen_text(one.seen), one.scope()]))
+        .collect();
     let args = args![&version.plugin, &version.version, tool, state.as_str(), rows.to_string()];
     tx.execute(SET_STATES.of(tx), args).await.map(|_| ())
 }
@@ -141,7 +162,9 @@ fn seen_text(seen: Option<ListingHash>) -> String {
 
 fn read(row: &Row) -> Result<Variant, Error> {
     let seen = if row.text(4)?.is_empty() { None } else { Some(row.hash(4)?) };
+    let edge = if row.text(8)?.is_empty() { None } else { Some(row.parsed(8, EdgeName::parse)?) };
     Ok(Variant {
+        edge,
         version: read_version(row, 0)?,
         tool: row.parsed(2, ToolId::parse)?,
         function: row.text(3)?.into(),
@@ -160,8 +183,9 @@ pub(crate) async fn prune(
     keep: u64,
 ) -> Result<(), Error> {
     for row in tx.rows(OLD, args![&version.plugin, &version.version, tool, keep]).await? {
-        let (function, seen) = (row.text(0)?, row.text(1)?);
-        tx.execute(DROP, args![&version.plugin, &version.version, tool, function, seen.clone()]).await?;
+        let (function, seen, scope) = (row.text(0)?, row.text(1)?, row.text(2)?);
+        let args = args![&version.plugin, &version.version, tool, function, seen.clone(), scope];
+        tx.execute(DROP, args).await?;
         if let Ok(hash) = ListingHash::parse(&seen) {
             listings::drop_text(tx, &hash).await?;
         }

@@ -15,10 +15,11 @@ statements! {
     IS_SHOWN = "select 1 from sightings where list = $1 limit 1";
     DROP_FUNCTIONS = "delete from list_functions where list = $1";
     DROP_LIST = "delete from lists where digest = $1";
-    // Whatever still names a text keeps it: a list, the snapshot, a change, an orphan.
+    // Whatever still names a text keeps it: a list, the snapshot, a change, an orphan, an approval that can be undone.
     DROP_TEXT = "delete from listings where hash = $1 and not exists (select 1 from list_functions where hash = $1) \
                  and not exists (select 1 from snapshots where hash = $1) and not exists (select 1 from changes where seen = $1) \
-                 and not exists (select 1 from orphans where held = $1)";
+                 and not exists (select 1 from orphans where held = $1) \
+                 and not exists (select 1 from approvals where earlier = $1 or now = $1)";
     FUNCTIONS = "select function, hash, left_out, reason, not_shown from list_functions where list = $1 order by function";
 }
 

@@ -18,6 +18,13 @@ pub(crate) const SESSION_KEY: &str = "session.key";
 /// Raised whenever a node stands differently, so that servers that remember nodes read them again.
 pub(crate) const STANDINGS: &str = "nodes.standings";
 
+/// Which functions of a new version wait for a person.
+pub(crate) const REVIEW_NEW_VERSIONS: &str = "policy.review_new_versions";
+/// Whether a change of notation is approved by a rule.
+pub(crate) const APPROVE_NOTATION: &str = "policy.approve_notation";
+/// Whether nobody approves what they pushed or assigned.
+pub(crate) const FOUR_EYES: &str = "policy.four_eyes";
+
 statements! {
     GET = "select value from meta where key = $1";
     PUT = "insert into meta (key, value) values ($1, $2) on conflict (key) do update set value = excluded.value";

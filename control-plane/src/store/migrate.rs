@@ -51,6 +51,12 @@ const STEPS: &[(i64, &str, &str, &str)] = &[
         include_str!("../../../migrations/sqlite/0007_blocks.sql"),
         include_str!("../../../migrations/postgres/0007_blocks.sql"),
     ),
+    (
+        9,
+        "scopes",
+        include_str!("../../../migrations/sqlite/0009_scopes.sql"),
+        include_str!("../../../migrations/postgres/0009_scopes.sql"),
+    ),
 ];
 
 /// Brings the tables to this version's form. Of `SQLite`, the caller holds the [`lock`].

@@ -1,10 +1,11 @@
-//! What the nodes of an edge may do, where it was set.
+//! What the nodes of an edge may do, and what the whole fleet holds to, where it was set.
 
 use domain::id::EdgeName;
 use domain::plugin_set::{Kind, Policy, ToolLimits};
+use domain::review::{FleetPolicy, Review};
 
 use super::sql::{Row, Transaction, args, statements};
-use super::{By, Error};
+use super::{By, Error, meta};
 
 statements! {
     GET = "select strict, fresh_for_ms, offline_lease_ms, forbidden_kinds, tool_memory_bytes, tool_files, \
@@ -44,6 +45,27 @@ pub(crate) async fn put(
         by.who,
     ];
     tx.execute(PUT, args).await.map(|_| ())
+}
+
+/// What the whole fleet holds to; the default of what was never set.
+pub(crate) async fn of_fleet(tx: &mut Transaction) -> Result<FleetPolicy, Error> {
+    let review = match meta::get(tx, meta::REVIEW_NEW_VERSIONS).await? {
+        None => Review::default(),
+        Some(word) => Review::parse(&word)
+            .ok_or_else(|| Error::inconsistent("a review of new versions", &word, "there is no such"))?,
+    };
+    Ok(FleetPolicy {
+        review_new_versions: review,
+        approve_notation: meta::get(tx, meta::APPROVE_NOTATION).await?.is_some_and(|word| word == "true"),
+        four_eyes: meta::get(tx, meta::FOUR_EYES).await?.is_some_and(|word| word == "true"),
+    })
+}
+
+/// Sets what the whole fleet holds to.
+pub(crate) async fn put_of_fleet(tx: &mut Transaction, policy: FleetPolicy) -> Result<(), Error> {
+    meta::put(tx, meta::REVIEW_NEW_VERSIONS, policy.review_new_versions.as_str()).await?;
+    meta::put(tx, meta::APPROVE_NOTATION, &policy.approve_notation.to_string()).await?;
+    meta::put(tx, meta::FOUR_EYES, &policy.four_eyes.to_string()).await
 }
 
 /// The kinds' words, separated by spaces.

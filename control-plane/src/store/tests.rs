@@ -14,6 +14,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_796_000_000_000);
 
 fn statements() -> Vec<Statement> {
     let modules = [
+        approvals::STATEMENTS,
         archives::STATEMENTS,
         assignments::STATEMENTS,
         audits::STATEMENTS,
@@ -30,15 +31,18 @@ fn statements() -> Vec<Statement> {
         pins::STATEMENTS,
         plugins::STATEMENTS,
         policies::STATEMENTS,
+        reviews::STATEMENTS,
         sightings::STATEMENTS,
         snapshots::STATEMENTS,
         tokens::STATEMENTS,
+        volatile::STATEMENTS,
     ];
     modules.concat()
 }
 
 fn from_json() -> Vec<FromJson> {
     let modules = [
+        approvals::FROM_JSON,
         changes::FROM_JSON,
         heads::FROM_JSON,
         listings::FROM_JSON,

@@ -25,6 +25,8 @@ pub struct FunctionDifference {
     pub tool: ToolId,
     /// The function's name.
     pub function: Arc<str>,
+    /// The edge that goes, or is to go, by a listing of its own; `None`: the fleet's.
+    pub edge: Option<EdgeName>,
     /// The hash in force; `None` if the snapshot does not have it.
     pub approved: Option<ListingHash>,
     /// The hash seen; `None` if it is gone.
@@ -120,6 +122,16 @@ pub enum Event {
     ToolsRestored { difference: FunctionDifference },
     /// People made what was seen what the fleet goes by.
     ToolsApprove { plugin: PluginName, functions: Vec<FunctionDifference>, attended: bool },
+    /// Functions of a new version wait on an edge, since they are not as the version before had them.
+    ToolsReview { edge: EdgeName, version: PluginVersion, tool: ToolId, functions: Vec<Arc<str>> },
+    /// People had edges go by what the fleet does again; `approved` is what they went by.
+    ToolsClear { plugin: PluginName, functions: Vec<FunctionDifference>, attended: bool },
+    /// People took an approval back; `seen` is what is gone by again.
+    ToolsUndo { plugin: PluginName, approval: u64, functions: Vec<FunctionDifference>, attended: bool },
+    /// A function lists itself differently again and again; what differs, as JSON pointers.
+    ToolsVolatile { version: PluginVersion, tool: ToolId, function: Arc<str>, forms: u64, parts: Vec<String> },
+    /// What the whole fleet holds to was changed: per setting the earlier and the new value.
+    PolicySet { changes: BTreeMap<&'static str, (String, String)> },
     /// People keep what was seen refused.
     ToolsReject { plugin: PluginName, functions: Vec<FunctionDifference> },
     /// A remote tool may be called at its origin; again once the class of its address is known.
@@ -194,7 +206,12 @@ impl Event {
             Self::ToolsChanged { .. } => "plugin.tools.changed",
             Self::ToolsRestored { .. } => "plugin.tools.restored",
             Self::ToolsApprove { .. } => "plugin.tools.approve",
+            Self::ToolsReview { .. } => "plugin.tools.review",
+            Self::ToolsClear { .. } => "plugin.tools.clear",
+            Self::ToolsUndo { .. } => "plugin.tools.undo",
+            Self::ToolsVolatile { .. } => "plugin.tools.volatile",
             Self::ToolsReject { .. } => "plugin.tools.reject",
+            Self::PolicySet { .. } => "fleet.policy.set",
             Self::EndpointPinned { .. } => "plugin.endpoint.pinned",
             Self::EndpointMoved { .. } => "plugin.endpoint.moved",
             Self::EndpointApprove { .. } => "plugin.endpoint.approve",
@@ -217,6 +234,7 @@ impl Event {
             | Self::FleetAuthorityAdd { .. }
             | Self::FleetAuthoritySwitch { .. }
             | Self::StoreRewound { .. }
+            | Self::PolicySet { .. }
             | Self::AccessDenied { .. } => "fleet".to_owned(),
             Self::TokenCreate { token, .. } | Self::TokenRevoke { token, .. } => format!("token/{token}"),
             Self::JoinTokenCreate { token, .. } | Self::JoinTokenRevoke { token, .. } => {
@@ -241,6 +259,8 @@ impl Event {
             | Self::EdgeCandidateUnset { edge, .. } => format!("edge/{edge}"),
             Self::PluginVersionPush { version, .. }
             | Self::ToolsSnapshot { version, .. }
+            | Self::ToolsVolatile { version, .. }
+            | Self::ToolsReview { version, .. }
             | Self::EndpointPinned { version, .. }
             | Self::EndpointMoved { version, .. }
             | Self::EndpointApprove { version, .. } => format!("plugin/{}", version.plugin),
@@ -249,6 +269,8 @@ impl Event {
             }
             Self::ToolsApprove { plugin, .. }
             | Self::ToolsReject { plugin, .. }
+            | Self::ToolsClear { plugin, .. }
+            | Self::ToolsUndo { plugin, .. }
             | Self::OrphansDecided { plugin, .. } => {
                 format!("plugin/{plugin}")
             }
@@ -279,6 +301,7 @@ impl Event {
             | Self::NodeVersionsSet { .. }
             | Self::EdgeCreate { .. }
             | Self::EdgePolicySet { .. }
+            | Self::PolicySet { .. }
             | Self::PluginVersionPush { .. }
             | Self::EdgeAssignmentSet { .. }
             | Self::EdgeAssignmentUnset { .. }
@@ -290,6 +313,10 @@ impl Event {
             | Self::ToolsRestored { .. }
             | Self::ToolsApprove { .. }
             | Self::ToolsReject { .. }
+            | Self::ToolsClear { .. }
+            | Self::ToolsUndo { .. }
+            | Self::ToolsVolatile { .. }
+            | Self::ToolsReview { .. }
             | Self::EndpointPinned { .. }
             | Self::EndpointMoved { .. }
             | Self::EndpointApprove { .. }

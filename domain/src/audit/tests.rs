@@ -68,6 +68,7 @@ fn text_of_a_node_is_made_visible_in_an_event() {
             version: PluginVersion::parse("team@1.0.0").unwrap(),
             tool: ToolId::parse("team").unwrap(),
             function: "he\u{200b}llo".into(),
+            edge: None,
             approved: None,
             seen: None,
         },

@@ -16,13 +16,15 @@ fn difference(function: &str, approved: Option<&str>, seen: Option<&str>) -> Fun
         version: version(V),
         tool: tool("team"),
         function: function.into(),
+        edge: None,
         approved: hash(approved),
         seen: hash(seen),
     }
 }
 
 async fn approves(fleet: &Fleet, functions: Vec<FunctionDifference>) -> Decided {
-    let approval = Approval { plugin: plugin("team"), functions, origins: Vec::new(), attended: true };
+    let approval =
+        Approval { plugin: plugin("team"), functions, origins: Vec::new(), edge: None, attended: true };
     approve(&fleet.store, &fleet.by(), &approval).await.unwrap()
 }
 

@@ -232,6 +232,7 @@ fn a_tool_of_thousands_of_functions_is_recorded_compared_and_approved() {
             version: version(V),
             tool: tool("team"),
             function: name.as_str().into(),
+            edge: None,
             approved: Some(hash("a")),
             seen: Some(hash("b")),
         });
@@ -239,6 +240,7 @@ fn a_tool_of_thousands_of_functions_is_recorded_compared_and_approved() {
             plugin: plugin("team"),
             functions: functions.collect(),
             origins: Vec::new(),
+            edge: None,
             attended: true,
         };
         let decided = approve(&fleet.store, &fleet.by(), &approval).await.unwrap();

@@ -25,7 +25,7 @@ fn moved(of: &str, edge: Option<EdgeName>, from: &str, to: &str) -> OriginMove {
 }
 
 fn approval(origins: Vec<OriginMove>, functions: Vec<FunctionDifference>) -> Approval {
-    Approval { plugin: plugin("wx"), functions, origins, attended: true }
+    Approval { plugin: plugin("wx"), functions, origins, edge: None, attended: true }
 }
 
 #[test]
@@ -95,6 +95,7 @@ fn an_approved_origin_takes_the_functions_that_were_named_with_it() {
             version: version("wx@1.1.0"),
             tool: tool("wx"),
             function: function.into(),
+            edge: None,
             approved: None,
             seen: Some(hash(seen)),
         };

@@ -138,7 +138,8 @@ fn an_origin_that_was_approved_after_the_copy_is_adopted_as_one() {
         let (from, to) = (vec![endpoint("https://a.example")], endpoint("https://b.example"));
         let origins =
             vec![OriginMove { version: version("wx@1.1.0"), tool: tool("wx"), edge: None, from, to }];
-        let approval = Approval { plugin: plugin("wx"), functions: Vec::new(), origins, attended: true };
+        let approval =
+            Approval { plugin: plugin("wx"), functions: Vec::new(), origins, edge: None, attended: true };
         let stale = approve(&fleet.store, &fleet.by(), &approval).await.unwrap().stale;
         assert_eq!(stale.len(), 1);
     });

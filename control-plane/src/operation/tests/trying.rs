@@ -179,7 +179,8 @@ fn approving_a_moved_candidate_leaves_the_installed_version_where_it_was_approve
             from: vec![at("https://a.example")],
             to: at("https://b.example"),
         }];
-        let approval = Approval { plugin: plugin("wx"), functions: Vec::new(), origins, attended: true };
+        let approval =
+            Approval { plugin: plugin("wx"), functions: Vec::new(), origins, edge: None, attended: true };
         assert_eq!(approve(&fleet.store, &fleet.by(), &approval).await.unwrap().origins.len(), 1);
         let trust = fleet.trust(&edge()).await.1;
         for (of, at) in [("wx@1.0.0", "https://a.example"), ("wx@1.1.0", "https://b.example")] {

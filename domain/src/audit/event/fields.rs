@@ -1,5 +1,7 @@
 //! What each event says beside its name and subject, as JSON.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::{Event, FunctionDifference};
@@ -48,12 +50,9 @@ impl Event {
             }),
             Self::EdgeCreate { edge } => json!({ "edge": edge.as_str() }),
             Self::EdgePolicySet { edge, changes } => {
-                let change = |(setting, (earlier, now)): (&&str, &(String, String))| {
-                    ((*setting).to_owned(), json!({ "earlier": earlier, "now": now }))
-                };
-                let changes: serde_json::Map<String, Value> = changes.iter().map(change).collect();
-                json!({ "edge": edge.as_str(), "changes": changes })
+                json!({ "edge": edge.as_str(), "changes": of_changes(changes) })
             }
+            Self::PolicySet { changes } => json!({ "changes": of_changes(changes) }),
             Self::PluginVersionPush { version, content_digest, archive_sha256, archive_length, tools } => {
                 json!({
                     "plugin": version.plugin.as_str(),
@@ -167,6 +166,30 @@ impl Event {
                 "functions": functions.iter().map(of_difference).collect::<Vec<_>>(),
                 "attended": attended,
             }),
+            Self::ToolsClear { functions, attended, .. } => json!({
+                "functions": functions.iter().map(of_difference).collect::<Vec<_>>(),
+                "attended": attended,
+            }),
+            Self::ToolsUndo { approval, functions, attended, .. } => json!({
+                "approval": approval,
+                "functions": functions.iter().map(of_difference).collect::<Vec<_>>(),
+                "attended": attended,
+            }),
+            Self::ToolsReview { edge, version, tool, functions } => with(
+                of_tool(version, tool),
+                json!({
+                    "edge": edge.as_str(),
+                    "functions": functions.iter().map(|name| visible(name)).collect::<Vec<_>>(),
+                }),
+            ),
+            Self::ToolsVolatile { version, tool, function, forms, parts } => with(
+                of_tool(version, tool),
+                json!({
+                    "function": visible(function),
+                    "forms": forms,
+                    "parts": parts.iter().map(|part| visible(part)).collect::<Vec<_>>(),
+                }),
+            ),
             Self::ToolsReject { functions, .. } => {
                 json!({ "functions": functions.iter().map(of_difference).collect::<Vec<_>>() })
             }
@@ -198,6 +221,13 @@ fn with(mut object: Value, more: Value) -> Value {
     object
 }
 
+fn of_changes(changes: &BTreeMap<&'static str, (String, String)>) -> Value {
+    let change = |(setting, (earlier, now)): (&&str, &(String, String))| {
+        ((*setting).to_owned(), json!({ "earlier": earlier, "now": now }))
+    };
+    Value::Object(changes.iter().map(change).collect())
+}
+
 fn of_node(node: &NodeId, name: &NodeName, edge: &EdgeName) -> Value {
     json!({ "node": node.as_str(), "node_name": name.as_str(), "edge": edge.as_str() })
 }
@@ -217,6 +247,7 @@ fn of_tool(version: &PluginVersion, tool: &ToolId) -> Value {
 fn of_difference(difference: &FunctionDifference) -> Value {
     let more = json!({
         "function": visible(&difference.function),
+        "edge": difference.edge.as_ref().map(EdgeName::as_str),
         "approved": difference.approved.map(|hash| hash.to_string()),
         "seen": difference.seen.map(|hash| hash.to_string()),
     });
