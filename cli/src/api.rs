@@ -4,10 +4,16 @@
 
 #![expect(clippy::struct_field_names, reason = "the API names the members")]
 
+mod decision;
+mod node;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+
+pub(crate) use decision::*;
+pub(crate) use node::*;
 
 /// A function that waits for approval, in `changed` of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -16,8 +22,14 @@ pub(crate) struct Changed {
     pub version: String,
     /// Function ID.
     pub function: String,
-    /// `drifted`, `new` or `gone`.
+    /// The edge that goes by a listing of its own; none: the fleet's.
+    #[serde(default)]
+    pub edge: Option<String>,
+    /// `drifted`, `new`, `gone` or `volatile`.
     pub state: String,
+    /// Since when it lists itself differently again and again, and what differs.
+    #[serde(default)]
+    pub volatile: Option<Volatile>,
     /// Whether every form of it was rejected.
     #[serde(default)]
     pub rejected: bool,
@@ -27,6 +39,27 @@ pub(crate) struct Changed {
     /// How many nodes did.
     #[serde(default)]
     pub nodes_total: u64,
+}
+
+/// What the whole fleet holds to when listings change.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct FleetPolicy {
+    /// `off`, `changed` or `all`.
+    pub review_new_versions: String,
+    /// Whether a change of notation is approved by a rule.
+    pub approve_notation: bool,
+    /// Whether nobody approves what they pushed or assigned.
+    pub four_eyes: bool,
+}
+
+/// Of a function that lists itself differently again and again.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Volatile {
+    /// When that was noticed.
+    pub since: String,
+    /// JSON pointers to what differs.
+    #[serde(default)]
+    pub parts: Vec<String>,
 }
 
 /// A function that is not listed, snapshotted or called.
@@ -136,132 +169,6 @@ pub(crate) struct Plugin {
     pub nodes: Vec<NodeState>,
 }
 
-/// A listing with its hash.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Listing {
-    /// `v1:sha256:…`; absent where the function is gone.
-    #[serde(default)]
-    pub hash: Option<String>,
-    /// The canonical text.
-    #[serde(default, deserialize_with = "text")]
-    pub listing: Option<String>,
-    /// How it differs from the approved one.
-    #[serde(default)]
-    pub grades: Vec<String>,
-    /// Nodes that saw it; empty for the approved one.
-    #[serde(default)]
-    pub nodes: Vec<String>,
-    /// How many nodes did.
-    #[serde(default)]
-    pub nodes_total: u64,
-}
-
-/// One open change.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Change {
-    /// Of the plugin.
-    pub version: String,
-    /// Tool ID.
-    pub tool: String,
-    /// The function's name within the tool.
-    pub function: String,
-    /// What the fleet goes by; none for a new function.
-    pub approved: Option<Listing>,
-    /// What nodes saw, newest first.
-    #[serde(default)]
-    pub variants: Vec<Listing>,
-    /// How the change is graded.
-    #[serde(default)]
-    pub grades: Vec<String>,
-}
-
-/// One open move of an origin.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct OpenMove {
-    /// What moved where.
-    #[serde(flatten)]
-    pub moved: Moved,
-    /// What it lists at its new place, as far as it could be listed.
-    #[serde(default)]
-    pub functions: Vec<Value>,
-}
-
-/// Everything about one plugin that waits for a person.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Changes {
-    /// Functions.
-    #[serde(default, alias = "items")]
-    pub changes: Vec<Change>,
-    /// Origins.
-    #[serde(default)]
-    pub moved: Vec<OpenMove>,
-}
-
-/// What an approval did.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Approved {
-    /// What is now the one the fleet goes by.
-    #[serde(default)]
-    pub approved: Vec<Value>,
-    /// What was not applied, since its base had moved.
-    #[serde(default)]
-    pub stale: Vec<Value>,
-    /// The edges it concerns.
-    #[serde(default)]
-    pub edges: Vec<Raised>,
-}
-
-/// An edge and the generation of trust that carries an approval.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Raised {
-    /// The edge's name.
-    pub edge: String,
-    /// Nodes at this or a later one go by the approval.
-    pub trust_generation: u64,
-}
-
-/// Calls that a person stopped.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Block {
-    /// Its id.
-    pub id: String,
-    /// The one edge it is for.
-    pub edge: Option<String>,
-    /// Such as `tool team`.
-    pub target: String,
-    /// Why.
-    pub reason: String,
-    /// When.
-    pub blocked_at: String,
-    /// Who.
-    pub blocked_by: String,
-    /// When it was lifted.
-    pub lifted_at: Option<String>,
-    /// By whom.
-    pub lifted_by: Option<String>,
-}
-
-/// How far one part of an edge's plugin set has come.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct PartState {
-    /// The newest.
-    pub generation: u64,
-    /// Nodes that hold it durably.
-    pub acknowledged: u64,
-    /// Nodes that are connected.
-    pub connected: u64,
-    /// Connected nodes that have not acknowledged, by name.
-    #[serde(default)]
-    pub waiting: Vec<String>,
-}
-
-/// The parts of an edge.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Parts {
-    /// What an approval changes.
-    pub trust: PartState,
-}
-
 /// A row of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct CatalogEntry {
@@ -347,113 +254,6 @@ pub(crate) struct Assignment {
     pub version: String,
 }
 
-/// A node.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Node {
-    /// Its name.
-    pub name: String,
-    /// Its identity.
-    pub id: String,
-    /// Its edge.
-    #[serde(default)]
-    pub edge: String,
-    /// Whether it has a stream now.
-    #[serde(default)]
-    pub connected: bool,
-    /// The agent's version.
-    #[serde(default)]
-    pub agent_version: Option<String>,
-    /// When it was last heard.
-    #[serde(default)]
-    pub last_seen: Option<String>,
-    /// What it does with each version that it was given.
-    #[serde(default)]
-    pub versions: Vec<NodeVersion>,
-    /// What keeps it from doing what it should.
-    #[serde(default)]
-    pub problems: Vec<String>,
-    /// What it tries beside the installed version.
-    #[serde(default)]
-    pub grants: Vec<Assignment>,
-    /// As its join token said.
-    #[serde(default)]
-    pub labels: BTreeMap<String, String>,
-    /// `active`, `quarantined`, `evicted` or `banned`.
-    #[serde(default)]
-    pub standing: Option<String>,
-    /// Why it stands so.
-    #[serde(default)]
-    pub standing_reason: Option<String>,
-    /// Who said so.
-    #[serde(default)]
-    pub standing_by: Option<String>,
-    /// Its sessions, while it has copies.
-    #[serde(default)]
-    pub sessions: Vec<Session>,
-    /// The certificate that it got last.
-    #[serde(default)]
-    pub certificate: Option<Certificate>,
-}
-
-impl Node {
-    /// How it stands.
-    pub(crate) fn standing(&self) -> &str {
-        self.standing.as_deref().unwrap_or("active")
-    }
-
-    /// Its labels in one cell.
-    pub(crate) fn labels(&self) -> String {
-        let labels: Vec<String> = self.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        if labels.is_empty() { "-".to_owned() } else { labels.join(",") }
-    }
-
-    /// Why it may not work, if so.
-    pub(crate) fn standing_problem(&self) -> Option<String> {
-        let by = self.standing_by.as_deref().unwrap_or("somebody");
-        let why = self.standing_reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-        match self.standing() {
-            "active" => None,
-            "quarantined" => {
-                Some(format!("copies of it were seen; pick one: pintle node show {}", self.name))
-            }
-            other => Some(format!("{other} by {by}{why}")),
-        }
-    }
-}
-
-/// One of several copies of a node.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Session {
-    /// What it is picked by.
-    pub session: u64,
-    /// The run of its agent.
-    #[serde(default)]
-    pub boot: Option<String>,
-    /// From where it came last.
-    #[serde(default)]
-    pub address: Option<String>,
-    /// When it was seen last.
-    pub last_seen: String,
-}
-
-/// The certificate that a node got last.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Certificate {
-    /// When it ends.
-    #[serde(default)]
-    pub until: Option<String>,
-}
-
-/// How a node stands after a verb.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Stands {
-    /// The node's name.
-    pub name: String,
-    /// Its edge.
-    #[serde(default)]
-    pub edge: String,
-}
-
 /// A join token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct JoinToken {
@@ -497,38 +297,6 @@ pub(crate) struct Orphan {
     pub held: Option<String>,
     /// The node that it was learned from.
     pub node: String,
-}
-
-/// A version as its node says that it stands.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct NodeVersion {
-    /// The plugin.
-    pub plugin: String,
-    /// The version.
-    pub version: String,
-    /// For example `installing`, `serving`, `failed`.
-    pub state: String,
-    /// Why, where it failed.
-    #[serde(default)]
-    pub reason: Option<String>,
-    /// Its tools.
-    #[serde(default)]
-    pub tools: Vec<NodeTool>,
-}
-
-/// A tool as its node says that it stands.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct NodeTool {
-    /// Tool ID.
-    pub tool: String,
-    /// For example `running`.
-    pub state: String,
-    /// Why, where it does not run.
-    #[serde(default)]
-    pub reason: String,
-    /// What the kernel confines its process to, or why to nothing.
-    #[serde(default)]
-    pub confined: String,
 }
 
 /// An audit event.

@@ -83,6 +83,9 @@ pub(crate) enum Command {
     /// The named groups of nodes that share a plugin set
     #[command(subcommand)]
     Edge(verb::edge::Command),
+    /// What the whole fleet holds to when listings change: review, notation, four eyes
+    #[command(subcommand)]
+    Policy(verb::policy::Command),
     /// What happened, and whether the record is whole
     #[command(subcommand)]
     Audit(verb::audit::Command),

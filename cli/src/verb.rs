@@ -20,6 +20,7 @@ pub(crate) mod edge;
 pub(crate) mod mcp;
 pub(crate) mod node;
 pub(crate) mod plugin;
+pub(crate) mod policy;
 pub(crate) mod server;
 pub(crate) mod unassign;
 pub(crate) mod unblock;
@@ -45,6 +46,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Exit> {
         Command::Catalog(args) => catalog::run(&args, context).await,
         Command::Node(command) => node::run(command, context).await,
         Command::Edge(command) => edge::run(command, context).await,
+        Command::Policy(command) => policy::run(command, context).await,
         Command::Audit(command) => audit::run(command, context).await,
         Command::Doctor(args) => doctor::run(&args, context).await,
         Command::Completions(args) => completions::run(&args, context),

@@ -193,7 +193,15 @@ impl Fleet {
     /// # Errors
     /// It does not join or start.
     pub async fn add_node(&mut self, name: &str) -> Result<()> {
-        let token = self.cli_json(&["node", "token", "--edge", EDGE]).await?;
+        self.add_node_to(EDGE, name).await
+    }
+
+    /// The same, into another edge.
+    ///
+    /// # Errors
+    /// It does not join or start.
+    pub async fn add_node_to(&mut self, edge: &str, name: &str) -> Result<()> {
+        let token = self.cli_json(&["node", "token", "--edge", edge]).await?;
         let join = token.get("join").or_else(|| token.get("join_string")).and_then(Value::as_str);
         let join = join.with_context(|| format!("failed to find the join string in {token}"))?.to_owned();
         let data = self.folder.path().join(name);

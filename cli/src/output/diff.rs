@@ -35,6 +35,31 @@ pub(crate) fn listings(old: Option<&str>, new: Option<&str>, colour: bool) -> Ve
     lines
 }
 
+/// Where two listings differ, with the words that went and came there: the same for listings that changed
+/// alike, whatever else they say.
+pub(crate) fn edits(old: Option<&str>, new: Option<&str>) -> Vec<(String, String, String)> {
+    let edit = |difference: domain::change::Difference| {
+        let (mut went, mut came) = (String::new(), String::new());
+        match (&difference.before, &difference.after) {
+            (Some(was), Some(is)) => {
+                for change in TextDiff::from_words(was, is).iter_all_changes() {
+                    match change.tag() {
+                        ChangeTag::Delete => went.push_str(change.value()),
+                        ChangeTag::Insert => came.push_str(change.value()),
+                        ChangeTag::Equal => {}
+                    }
+                }
+            }
+            (was, is) => {
+                went.push_str(was.as_deref().unwrap_or_default());
+                came.push_str(is.as_deref().unwrap_or_default());
+            }
+        }
+        (difference.pointer, went, came)
+    };
+    differences(old.unwrap_or("{}"), new.unwrap_or("{}")).into_iter().map(edit).collect()
+}
+
 fn texts(was: Option<&str>, is: Option<&str>, colour: bool) -> Vec<String> {
     let (Some(was), Some(is)) = (was, is) else {
         let whole = |text: Option<&str>, tag| {

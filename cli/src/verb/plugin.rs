@@ -17,6 +17,7 @@ mod pack;
 pub(crate) mod push;
 mod reject_tools;
 mod show;
+mod take_back;
 
 /// Verbs of `pintle plugin`.
 #[derive(Debug, Subcommand)]

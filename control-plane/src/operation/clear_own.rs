@@ -9,7 +9,7 @@ use super::approve::{Decided, Stale, raise_for};
 use super::reconcile_changes::reconcile_changes;
 use super::{By, Error};
 use crate::store::snapshots::{self, VersionSnapshot};
-use crate::store::{Store, WriteTx, edges};
+use crate::store::{Store, edges};
 
 /// Drops what an edge has of its own: exactly what was shown, `approved` being what the edge goes by and `seen`
 /// what the fleet does.
@@ -36,13 +36,12 @@ pub async fn clear_own(
             known.insert(one.version.clone(), (own, fleet));
         }
         let Some((own, fleet)) = known.get(&one.version) else { continue };
-        match fault(edge, one, own, fleet) {
-            Some(stale) => decided.stale.push(stale),
-            None => {
-                drop_own(&mut tx, edge, one).await?;
-                decided.functions.push(FunctionDifference { edge: Some(edge.clone()), ..one.clone() });
-            }
+        if let Some(stale) = fault(edge, one, own, fleet) {
+            decided.stale.push(stale);
+            continue;
         }
+        snapshots::drop_own(tx.tx(), (&one.version, &one.tool), edge, &one.function).await?;
+        decided.functions.push(FunctionDifference { edge: Some(edge.clone()), ..one.clone() });
     }
     if !decided.functions.is_empty() {
         let (plugin, functions) = (plugin.clone(), decided.functions.clone());
@@ -55,10 +54,6 @@ pub async fn clear_own(
     decided.edges = raise_for(&mut tx, &decided).await?;
     tx.commit(by.now).await?;
     Ok(decided)
-}
-
-async fn drop_own(tx: &mut WriteTx, edge: &EdgeName, one: &FunctionDifference) -> Result<(), Error> {
-    Ok(snapshots::drop_own(tx.tx(), (&one.version, &one.tool), edge, &one.function).await?)
 }
 
 /// Why it is not, or no longer, as it was shown.

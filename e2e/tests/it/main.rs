@@ -24,5 +24,6 @@ mod refusals;
 mod remote;
 mod restarts;
 mod rewound;
+mod scopes;
 mod servers;
 mod updates;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::in_force::in_force;
 use super::open::{self, Filter, Item};
+use super::take_back;
 use crate::api::Approved;
 use crate::client::{Client, escape};
 use crate::context::Context;
@@ -19,10 +20,13 @@ use crate::output::shown::{self, quoted};
 /// Times that what changed meanwhile is shown again: a tool that changes faster is not read anyway.
 const MOST_ROUNDS: usize = 5;
 
+/// Hashes on the printed command line; more are named by one word for exactly that set.
+const MOST_WORDS: usize = 20;
+
 /// Flags of `pintle plugin approve-tools`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  pintle plugin approve-tools team\n  pintle plugin approve-tools team --function team.hello\n  pintle plugin approve-tools team --yes v1:sha256:5f0c…   (unattended; exactly what was shown)\n\nWithout a terminal and --yes it prints what waits, changes nothing and exits with 3."
+    after_help = "Examples:\n  pintle plugin approve-tools team\n  pintle plugin approve-tools team --function team.hello\n  pintle plugin approve-tools team --edge eu-1             (that edge alone goes by it)\n  pintle plugin approve-tools team --edge eu-1 --clear     (it goes by what the fleet does again)\n  pintle plugin approve-tools team --undo                  (takes the newest approval back)\n  pintle plugin approve-tools team --yes v1:sha256:5f0c…   (unattended; exactly what was shown)\n\nWithout a terminal and --yes it prints what waits, changes nothing and exits with 3."
 )]
 pub(crate) struct Args {
     /// The plugin
@@ -30,6 +34,15 @@ pub(crate) struct Args {
     /// What to look at
     #[command(flatten)]
     pub filter: Filter,
+    /// Has the edge go by what the fleet does again
+    #[arg(long, requires = "edge", conflicts_with = "hash")]
+    pub clear: bool,
+    /// Takes the newest approval of the plugin back
+    #[arg(long, conflicts_with_all = ["clear", "edge", "function", "version", "hash"])]
+    pub undo: bool,
+    /// Shows each of many changes whole
+    #[arg(long)]
+    pub full: bool,
     /// Approves this without asking, as printed under each change; may be repeated
     #[arg(long, value_name = "HASH", num_args = 1..)]
     pub yes: Vec<String>,
@@ -40,6 +53,12 @@ pub(crate) struct Args {
 /// # Errors
 /// As the API's; a hash that is not what waits.
 pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+    if args.undo {
+        return take_back::undo(args, context).await;
+    }
+    if args.clear {
+        return take_back::clear(args, context).await;
+    }
     let (client, out) = (context.client()?, &context.out);
     for _ in 0..MOST_ROUNDS {
         let items = open::load(&client, &args.name, &args.filter, out.is_coloured()).await?;
@@ -47,7 +66,7 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
             return nothing_waits(args, context);
         }
         let Some(picked) = choose(args, context, &items)? else { return Ok(Exit::Open) };
-        let approved = approve(&client, &args.name, &picked, args.yes.is_empty()).await?;
+        let approved = approve(&client, args, &picked).await?;
         let exit = report(&client, context, &approved).await?;
         let stale = typed(&approved)?.stale;
         if stale.is_empty() {
@@ -88,7 +107,7 @@ fn choose(args: &Args, context: &Context, items: &[Item]) -> Result<Option<Vec<I
         out.json(&json!({"plugin": args.name, "open": open, "approve_with": line}))?;
         return Ok(None);
     }
-    open::show(out, items)?;
+    open::show(out, items, args.full)?;
     if !out.is_attended() {
         out.tell("Nothing was changed. To approve all of it, with a token that may approve unattended:");
         out.tell(format_args!("  {}", shown::line(&line)));
@@ -99,7 +118,12 @@ fn choose(args: &Args, context: &Context, items: &[Item]) -> Result<Option<Vec<I
         return Ok(None);
     }
     let count = picked.len();
-    let answer = out.ask(&format!("Make {} what the fleet goes by? [y/N]", plural(count)))?;
+    let who = args
+        .filter
+        .edge
+        .as_ref()
+        .map_or_else(|| "the fleet".to_owned(), |edge| format!("edge {} alone", shown::line(edge)));
+    let answer = out.ask(&format!("Make {} what {who} goes by? [y/N]", plural(count)))?;
     let is_yes = answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes"));
     if !is_yes {
         out.note("Nothing was changed.");
@@ -136,16 +160,17 @@ fn one_of_each(context: &Context, items: &[Item]) -> Result<Vec<Item>> {
     Ok(picked)
 }
 
-async fn approve(client: &Client, plugin: &str, items: &[Item], attended: bool) -> Result<Value, Failure> {
+async fn approve(client: &Client, args: &Args, items: &[Item]) -> Result<Value, Failure> {
     let mut body = open::decision(items);
     if let Some(members) = body.as_object_mut() {
-        members.insert("attended".to_owned(), json!(attended));
+        members.insert("edge".to_owned(), json!(args.filter.edge));
+        members.insert("attended".to_owned(), json!(args.yes.is_empty()));
     }
-    client.post(&format!("/plugins/{}/approve", escape(plugin)), &body).await
+    client.post(&format!("/plugins/{}/approve", escape(&args.name)), &body).await
 }
 
 /// Prints what was approved and how far it has come.
-async fn report(client: &Client, context: &Context, document: &Value) -> Result<Exit> {
+pub(super) async fn report(client: &Client, context: &Context, document: &Value) -> Result<Exit> {
     let (out, approved) = (&context.out, typed(document)?);
     let force = in_force(client, out, &approved.edges).await?;
     if out.is_json() {
@@ -156,18 +181,30 @@ async fn report(client: &Client, context: &Context, document: &Value) -> Result<
         out.json(&document)?;
     } else if !approved.approved.is_empty() || !approved.edges.is_empty() {
         out.line(good(format!("Approved {}.", plural(approved.approved.len()))))?;
-        for line in force.lines() {
+        for line in approved.own.iter().map(own_line).chain(force.lines()) {
             out.line(line)?;
         }
     }
     Ok(if force.is_whole() { Exit::Done } else { Exit::TimedOut })
 }
 
-fn typed(document: &Value) -> Result<Approved> {
+pub(super) fn typed(document: &Value) -> Result<Approved> {
     Ok(serde_json::from_value(document.clone())?)
 }
 
-fn stale_line(stale: &Value) -> String {
+fn own_line(own: &Value) -> String {
+    let text = |member: &str| own.get(member).and_then(Value::as_str).unwrap_or_default();
+    let goes_by = own.get("hash").and_then(Value::as_str).unwrap_or("no listing");
+    shown::line(&format!(
+        "Edge {} goes by its own for {}.{} ({}): {goes_by}",
+        text("edge"),
+        text("tool"),
+        text("function"),
+        text("version")
+    ))
+}
+
+pub(super) fn stale_line(stale: &Value) -> String {
     let text = |member: &str| stale.get(member).and_then(Value::as_str).unwrap_or_default();
     let function = text("function");
     let id =
@@ -175,7 +212,7 @@ fn stale_line(stale: &Value) -> String {
     shown::line(&format!("{id} ({}): {}", text("version"), text("reason")))
 }
 
-fn plural(count: usize) -> String {
+pub(super) fn plural(count: usize) -> String {
     if count == 1 { "1 change".to_owned() } else { format!("{count} changes") }
 }
 
@@ -183,6 +220,9 @@ fn plural(count: usize) -> String {
 fn exact_line(program: &str, args: &Args, items: &[Item]) -> String {
     let mut line = format!("{program} plugin approve-tools {}", quoted(&args.name));
     let filter = &args.filter;
+    for function in &filter.function {
+        line = format!("{line} --function {}", quoted(function));
+    }
     for (flag, value) in [("--version", &filter.version), ("--edge", &filter.edge)] {
         if let Some(value) = value {
             line = format!("{line} {flag} {}", quoted(value));
@@ -195,6 +235,8 @@ fn exact_line(program: &str, args: &Args, items: &[Item]) -> String {
         .collect();
     if open::ambiguous(items).is_some() {
         words.push("HASH-OF-ONE-VARIANT-EACH".to_owned());
+    } else if items.len() > MOST_WORDS {
+        words = vec![open::set_word(items)];
     }
     format!("{line} --yes {}", words.join(" "))
 }

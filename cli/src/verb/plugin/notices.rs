@@ -28,12 +28,18 @@ fn change(plugin: &str, changed: &Changed) -> String {
     let what = match changed.state.as_str() {
         "new" | "new_function" => "was not there when the plugin's tools were approved",
         "gone" => "is no longer listed",
-        "volatile" => "lists itself differently again and again",
+        "volatile" => "lists itself differently again and again, so its forms are not kept one by one",
         _ if changed.rejected => "lists itself in a form that was rejected",
         _ => "lists itself differently from when the plugin's tools were approved",
     };
+    let own =
+        changed.edge.as_ref().map(|edge| format!(", edge {}'s own", shown::line(edge))).unwrap_or_default();
+    let differs = match changed.volatile.as_ref().map(|volatile| &volatile.parts[..]) {
+        None | Some([]) => String::new(),
+        Some(parts) => format!(" (what differs: {})", shown::line(&parts.join(", "))),
+    };
     format!(
-        "changed: {} ({} {}) {what}{}",
+        "changed: {} ({} {}{own}) {what}{differs}{}",
         shown::line(&changed.function),
         shown::line(plugin),
         shown::line(&changed.version),
@@ -102,6 +108,21 @@ mod tests {
              approved, on node-1, node-2, node-3 and 41 more",
                 "Nodes do not call these functions until they are approved: pintle plugin approve-tools team",
             ]
+        );
+    }
+
+    #[test]
+    fn a_volatile_function_says_what_differs_and_an_edges_own_says_whose() {
+        let lines = notices(&plugin(serde_json::json!({"name": "team", "changed": [
+            {"version": "1.4.0", "tool": "team", "function": "team.hello", "state": "volatile", "edge": "eu-1",
+             "volatile": {"since": "2026-01-31T12:00:00.000Z", "parts": ["/description"]}, "nodes": ["a"],
+             "nodes_total": 1}]})));
+        assert_eq!(
+            lines.first().map(String::as_str),
+            Some(
+                "changed: team.hello (team 1.4.0, edge eu-1's own) lists itself differently again and again, so \
+                 its forms are not kept one by one (what differs: /description), on a"
+            )
         );
     }
 

@@ -11,7 +11,7 @@ use crate::api::{Change, Changes, Listing, OpenMove};
 use crate::client::{Client, escape};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, bold, diff, dim, shown, waits};
+use crate::output::{bold, diff, dim, shown, waits};
 
 /// From what a person should look at first to what hardly matters (20-listings 5).
 const GRADES: [&str; 12] = [
@@ -52,6 +52,8 @@ pub(crate) struct FunctionDecision {
     version: String,
     tool: String,
     function: String,
+    /// The edge whose own listing that is.
+    edge: Option<String>,
     /// The approved hash that was shown, or none.
     approved: Option<String>,
     /// The seen hash, or none for a function that is gone.
@@ -78,6 +80,11 @@ pub(crate) struct Item {
     grades: Vec<String>,
     head: String,
     body: Vec<String>,
+    /// The function's ID, or the tool's.
+    id: String,
+    /// The same for all that changed in the same way, and for nothing else.
+    alike: String,
+    on: String,
     /// For functions, or those of a moved tool.
     pub functions: Vec<FunctionDecision>,
     /// For a moved tool.
@@ -164,22 +171,43 @@ fn function_item(change: &Change, seen: &Listing, colour: bool) -> Item {
     if seen.listing.is_none() && seen.hash.is_some() {
         body = vec!["  (its text has not reached the control plane yet)".to_owned()];
     }
+    let alike = json!([
+        change.version,
+        change.tool,
+        change.edge,
+        what,
+        seen.grades,
+        seen.nodes,
+        diff::edits(
+            approved.and_then(|listing| listing.listing.as_deref()),
+            seen.listing.as_deref().filter(|_| seen.hash.is_some()),
+        ),
+    ]);
     let on = if seen.nodes.is_empty() {
         String::new()
     } else {
         format!(", on {}", named(&seen.nodes, seen.nodes_total))
     };
+    let own =
+        change.edge.as_ref().map(|edge| format!(", edge {}'s own", shown::line(edge))).unwrap_or_default();
     let grades = if seen.grades.is_empty() { change.grades.clone() } else { seen.grades.clone() };
     Item {
         word: seen.hash.clone().unwrap_or_else(|| format!("gone:{id}")),
-        key: format!("{} {id}", change.version),
-        head: format!("{} ({}) {what}{on}", shown::line(&id), shown::line(&change.version)),
+        key: match &change.edge {
+            Some(edge) => format!("{} {id} {edge}", change.version),
+            None => format!("{} {id}", change.version),
+        },
+        head: format!("{} ({}{own}) {what}{on}", shown::line(&id), shown::line(&change.version)),
         grades,
         body,
+        id: id.clone(),
+        alike: alike.to_string(),
+        on,
         functions: vec![FunctionDecision {
             version: change.version.clone(),
             tool: change.tool.clone(),
             function: change.function.clone(),
+            edge: change.edge.clone(),
             approved: hash(approved),
             seen: seen.hash.clone(),
         }],
@@ -195,10 +223,15 @@ fn origin_item(open: &OpenMove, filter: &Filter) -> Item {
     for listed in &open.functions {
         let (Some(function), Some(hash)) = (text(listed, "function"), text(listed, "hash")) else { continue };
         body.push(format!("  lists {} ({})", shown::line(&function), shown::line(&hash)));
+        // What is gone by already needs no decision.
+        if text(listed, "approved").as_ref() == Some(&hash) {
+            continue;
+        }
         functions.push(FunctionDecision {
             version: at.version.clone(),
             tool: at.tool.clone(),
             function,
+            edge: None,
             approved: text(listed, "approved"),
             seen: Some(hash),
         });
@@ -207,6 +240,9 @@ fn origin_item(open: &OpenMove, filter: &Filter) -> Item {
         word: format!("{}={}", at.tool, at.to),
         key: format!("{} {}", at.version, at.tool),
         grades: vec!["moved".to_owned()],
+        id: at.tool.clone(),
+        alike: format!("{} {} {}", at.version, at.tool, at.to),
+        on: String::new(),
         head: format!("{} ({})", moved(at), shown::line(&at.version)),
         body,
         functions,
@@ -220,25 +256,16 @@ fn origin_item(open: &OpenMove, filter: &Filter) -> Item {
     }
 }
 
-/// Prints every item with what differs.
-///
-/// # Errors
-/// As writing to stdout does.
-pub(crate) fn show(out: &Output, items: &[Item]) -> std::io::Result<()> {
-    for item in items {
-        for line in item.lines() {
-            out.line(line)?;
-        }
-        out.line("")?;
-    }
-    Ok(())
-}
-
 /// The items that `words` name. A word that names none is a change that is not open (any longer).
 ///
 /// # Errors
 /// Such a word, or two variants of one function.
 pub(crate) fn pick(items: &[Item], words: &[String]) -> Result<Vec<Item>, Failure> {
+    if let [word] = words
+        && *word == set_word(items)
+    {
+        return Ok(items.to_vec());
+    }
     for word in words {
         if !items.iter().any(|item| item.word == *word) {
             return Err(Failure::new(
@@ -254,6 +281,13 @@ pub(crate) fn pick(items: &[Item], words: &[String]) -> Result<Vec<Item>, Failur
             .remedy("name the one hash that all nodes shall go by")),
         None => Ok(picked),
     }
+}
+
+/// Names all of the items at once, and no other set: SHA-256 over their words.
+pub(crate) fn set_word(items: &[Item]) -> String {
+    let mut lines: Vec<String> = items.iter().map(|item| format!("{} {}\n", item.key, item.word)).collect();
+    lines.sort();
+    format!("set:{}", domain::digest::Digest::of(lines.concat().as_bytes()))
 }
 
 /// A function of which more than one variant is among the items.
@@ -273,5 +307,8 @@ pub(crate) fn decision(items: &[Item]) -> Value {
     json!({"functions": functions, "origins": origins})
 }
 
+mod screen;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use screen::show;

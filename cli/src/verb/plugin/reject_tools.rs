@@ -21,6 +21,9 @@ pub(crate) struct Args {
     /// What to reject
     #[command(flatten)]
     pub filter: Filter,
+    /// Shows each of many changes whole
+    #[arg(long)]
+    pub full: bool,
     /// Rejects all that the flags name without asking
     #[arg(long)]
     pub yes: bool,
@@ -44,7 +47,7 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     }
     if !args.yes {
         if !out.is_json() {
-            open::show(out, &items)?;
+            open::show(out, &items, args.full)?;
         }
         if !out.is_attended() {
             out.tell("Nothing was changed. Add --yes to reject all of it.");

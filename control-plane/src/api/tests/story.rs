@@ -125,7 +125,7 @@ fn a_change_is_shown_with_its_nodes_and_texts_and_approved_by_its_hashes() {
         assert_eq!(catalog["items"][2]["listing"], canonical("a"), "as approved");
         assert_eq!(catalog["items"][2]["seen"].as_array().unwrap().len(), 2);
 
-        let function = json!({ "version": "1.0.0", "tool": "team", "function": "hello",
+        let function = json!({ "version": "1.0.0", "tool": "team", "function": "hello", "edge": null,
             "approved": hash("a").to_string(), "seen": hash("c").to_string() });
         let stale = json!({ "version": "1.0.0", "tool": "team", "function": "extra", "approved": null, "seen": hash("e").to_string() });
         let body = json!({ "functions": [function, stale], "attended": true });

@@ -162,14 +162,12 @@ impl Event {
                 with(of_difference(difference), json!({ "node": node.as_str() }))
             }
             Self::ToolsRestored { difference } => of_difference(difference),
-            Self::ToolsApprove { functions, attended, .. } => json!({
-                "functions": functions.iter().map(of_difference).collect::<Vec<_>>(),
-                "attended": attended,
-            }),
-            Self::ToolsClear { functions, attended, .. } => json!({
-                "functions": functions.iter().map(of_difference).collect::<Vec<_>>(),
-                "attended": attended,
-            }),
+            Self::ToolsApprove { functions, attended, .. } | Self::ToolsClear { functions, attended, .. } => {
+                json!({
+                    "functions": functions.iter().map(of_difference).collect::<Vec<_>>(),
+                    "attended": attended,
+                })
+            }
             Self::ToolsUndo { approval, functions, attended, .. } => json!({
                 "approval": approval,
                 "functions": functions.iter().map(of_difference).collect::<Vec<_>>(),

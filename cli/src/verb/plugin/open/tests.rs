@@ -65,8 +65,8 @@ fn a_decision_names_the_hashes_and_origins_that_were_shown() {
         decision(&picked),
         json!({
             "functions": [
-                {"version": "1.1.0", "tool": "wx", "function": "today", "approved": null, "seen": "v1:sha256:ee"},
-                {"version": "1.0.0", "tool": "team", "function": "hello", "approved": "v1:sha256:aa", "seen": "v1:sha256:bb"}],
+                {"version": "1.1.0", "tool": "wx", "function": "today", "edge": null, "approved": null, "seen": "v1:sha256:ee"},
+                {"version": "1.0.0", "tool": "team", "function": "hello", "edge": null, "approved": "v1:sha256:aa", "seen": "v1:sha256:bb"}],
             "origins": [
                 {"version": "1.1.0", "tool": "wx", "edge": null, "from": ["http://127.0.0.1:1"], "to": "http://127.0.0.1:2"}],
         })
