@@ -1,6 +1,5 @@
 //! Makes changed listings, and moved origins, what the fleet goes by: exactly those that were shown.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -10,11 +9,15 @@ use domain::id::{EdgeName, PluginName, PluginVersion, ToolId};
 use domain::origin::{Endpoint, PinState};
 use domain::plugin_set::{Part, Scope};
 
+mod standing;
+
+pub(super) use standing::Standing;
+
 use super::block::raise;
-use super::reconcile_changes::{recorded, seen_functions, settle};
+use super::reconcile_changes::settle;
 use super::{By, Code, Error};
 use crate::store::approvals::{self, Replaced};
-use crate::store::changes::{self, Shown, State};
+use crate::store::changes::Shown;
 use crate::store::pins::{self, StoredPin, endpoint_text};
 use crate::store::{Store, WriteTx, assignments, candidates, edges, plugins, policies, snapshots};
 
@@ -267,102 +270,6 @@ fn describe(pin: &StoredPin) -> String {
         }
         PinState::NewAt => format!("on edge {} it is new at {to}", pin.edge),
     }
-}
-
-/// How tools stood when the transaction began, for the fleet or an edge, each read once.
-#[derive(Default)]
-pub(super) struct Standing(BTreeMap<((PluginVersion, ToolId), Option<EdgeName>), ToolStanding>);
-
-/// How one tool stood.
-pub(super) struct ToolStanding {
-    /// Who is asked about; `None`: the fleet.
-    edge: Option<EdgeName>,
-    is_taken: bool,
-    approved: BTreeMap<Arc<str>, ListingHash>,
-    /// What nodes show and people may have looked at.
-    shown: BTreeSet<Shown>,
-    /// Decided earlier in the same request.
-    done: BTreeSet<Arc<str>>,
-}
-
-impl Standing {
-    /// How a tool stands. `is_first`: nobody approved it anywhere before, so what nodes showed of it
-    /// counts, not changes.
-    pub(super) async fn of(
-        &mut self,
-        tx: &mut WriteTx,
-        key: &(PluginVersion, ToolId),
-        edge: Option<&EdgeName>,
-        is_first: bool,
-    ) -> Result<&mut ToolStanding, Error> {
-        let loaded = match self.0.entry((key.clone(), edge.cloned())) {
-            Entry::Occupied(loaded) => return Ok(loaded.into_mut()),
-            Entry::Vacant(vacant) => vacant,
-        };
-        Ok(loaded.insert(ToolStanding::load(tx, key, edge, is_first).await?))
-    }
-}
-
-impl ToolStanding {
-    async fn load(
-        tx: &mut WriteTx,
-        (version, tool): &(PluginVersion, ToolId),
-        edge: Option<&EdgeName>,
-        is_first: bool,
-    ) -> Result<Self, Error> {
-        let snapshot = recorded(&snapshots::of_version(tx.tx(), version, edge).await?, tool);
-        let shown = if is_first {
-            let seen = seen_functions(tx, version, tool).await?;
-            seen.into_iter()
-                .map(|(function, hash)| Shown { function, edge: None, seen: Some(hash) })
-                .collect()
-        } else {
-            let variants = changes::of_tool(tx.tx(), version, tool).await?.into_iter();
-            variants
-                .filter(|variant| matches!(variant.state, State::Open | State::Rejected))
-                .map(|variant| Shown { function: variant.function, edge: variant.edge, seen: variant.seen })
-                .collect()
-        };
-        let (edge, done) = (edge.cloned(), BTreeSet::new());
-        Ok(Self { edge, is_taken: snapshot.taken, approved: snapshot.functions, shown, done })
-    }
-
-    /// Whoever names the function again in the same request is late.
-    pub(super) fn decided(&mut self, difference: &FunctionDifference) {
-        self.done.insert(Arc::clone(&difference.function));
-    }
-
-    /// Why a difference is not, or no longer, as it was shown.
-    pub(super) fn stale(&self, difference: &FunctionDifference) -> Option<Stale> {
-        let approved = self.approved.get(&difference.function).copied();
-        let reason = if !self.is_taken {
-            "no snapshot of the tool was taken yet, so there is nothing to approve".to_owned()
-        } else if difference.edge.is_some() && difference.edge != self.edge {
-            let own = difference.edge.as_ref().map(EdgeName::as_str).unwrap_or_default();
-            format!("it is what edge {own} goes by for itself")
-        } else if self.done.contains(&difference.function) {
-            "the request names the function twice; the first counts".to_owned()
-        } else if approved != difference.approved {
-            let who =
-                self.edge.as_ref().map_or_else(|| "the fleet".to_owned(), |edge| format!("edge {edge}"));
-            format!("{who} goes by {} meanwhile, shown was {}", text(approved), text(difference.approved))
-        } else if !self.shown.contains(&shown(difference)) {
-            format!("no node shows {} any longer", text(difference.seen))
-        } else {
-            return None;
-        };
-        Some(Stale {
-            version: difference.version.clone(),
-            tool: difference.tool.clone(),
-            function: Some(Arc::clone(&difference.function)),
-            approved,
-            reason,
-        })
-    }
-}
-
-fn text(hash: Option<ListingHash>) -> String {
-    hash.map_or_else(|| "no listing".to_owned(), |hash| hash.to_string())
 }
 
 type ByTool<'a> =
