@@ -52,6 +52,17 @@ pub(crate) struct FleetPolicy {
     pub four_eyes: bool,
 }
 
+/// A function with an odd name.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Warned {
+    /// Of the plugin.
+    pub version: String,
+    /// Function ID.
+    pub function: String,
+    /// What is odd.
+    pub warnings: Vec<String>,
+}
+
 /// Of a function that lists itself differently again and again.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Volatile {
@@ -161,6 +172,9 @@ pub(crate) struct Plugin {
     /// What is callable but not listed to models.
     #[serde(default)]
     pub not_shown: Vec<LeftOut>,
+    /// Functions with odd names.
+    #[serde(default)]
+    pub warned: Vec<Warned>,
     /// Endpoints that moved.
     #[serde(default)]
     pub moved: Vec<Moved>,

@@ -4,6 +4,10 @@
 //! (20-listings, 3). A node's guard and a snapshot ask here; between plugins of an edge the control
 //! plane asks with all their tools at once. Calls are routed by table, never by taking a name apart.
 
+mod warned;
+
+pub use warned::{warned, warned_title};
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 

@@ -45,6 +45,9 @@ pub(crate) struct Change {
     /// How the change is graded.
     #[serde(default)]
     pub grades: Vec<String>,
+    /// What is odd about its name or title.
+    #[serde(default)]
+    pub warnings: Vec<String>,
 }
 
 /// One open move of an origin.

@@ -7,7 +7,8 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use domain::change::{Grade, grade};
 use domain::digest::ListingHash;
-use domain::id::{EdgeName, FunctionId, PluginName};
+use domain::id::{EdgeName, FunctionId, PluginName, PluginVersion};
+use domain::name::warned_title;
 use domain::origin::PinState;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -47,8 +48,12 @@ pub(super) async fn list(
         facts.narrow(edge);
     }
     let mut changes = Vec::new();
+    let mut warned: BTreeMap<PluginVersion, BTreeMap<FunctionId, Vec<String>>> = BTreeMap::new();
     for (key, variants) in by_function(&facts.variants) {
-        changes.extend(change(&mut tx, &facts, &key, &variants).await?);
+        let of_version = warned.entry(key.version.clone()).or_insert_with(|| facts.warned(&key.version));
+        let warnings = of_version.get(&FunctionId::new(&key.tool, &key.function)).cloned();
+        let about = (&key, warnings.unwrap_or_default());
+        changes.extend(change(&mut tx, &facts, about, &variants).await?);
     }
     let mut moved = Vec::new();
     for pin in facts.pins.iter().filter(|pin| pin.pin.state != PinState::Pinned) {
@@ -95,7 +100,7 @@ async fn own_listing(tx: &mut Transaction, facts: &Facts, own: &Own) -> Result<V
 async fn change(
     tx: &mut Transaction,
     facts: &Facts,
-    key: &FunctionKey,
+    (key, mut warnings): (&FunctionKey, Vec<String>),
     variants: &[&Variant],
 ) -> Result<Option<Value>, Error> {
     let approved = facts.approved(key);
@@ -112,6 +117,8 @@ async fn change(
         }
         let (row, its_grades) = describe(tx, variant, approved_text.as_deref()).await?;
         grades.extend(its_grades);
+        let title = row.get("listing").and_then(Value::as_str).and_then(warned_title);
+        warnings.extend(title.filter(|title| !warnings.contains(title)));
         shown.push(with_nodes(row, &nodes));
     }
     if shown.is_empty() {
@@ -135,6 +142,7 @@ async fn change(
         "approved": approved_listing,
         "variants": shown,
         "grades": words(&grades),
+        "warnings": warnings,
     })))
 }
 

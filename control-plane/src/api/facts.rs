@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use domain::digest::{Digest, ListingHash};
 use domain::id::{EdgeName, FunctionId, PluginName, PluginVersion, ToolId};
+use domain::name::warned;
 use serde_json::{Value, json};
 
 use crate::store::assignments::{self, Assignment};
@@ -159,6 +160,18 @@ impl Facts {
             None => !self.nodes_of(variant).is_empty(),
         };
         self.variants = variants.iter().filter(|one| concerns(one)).cloned().collect();
+    }
+
+    /// What is odd about the names of a version's functions, in its snapshot or as nodes list them.
+    pub(super) fn warned(&self, version: &PluginVersion) -> BTreeMap<FunctionId, Vec<String>> {
+        let snapshot = self.snapshots.get(version).into_iter().flat_map(|snapshot| snapshot.functions.keys());
+        let mut ids: BTreeSet<FunctionId> =
+            snapshot.map(|(tool, function)| FunctionId::new(tool, function)).collect();
+        for sighting in self.sightings.iter().filter(|sighting| sighting.version == *version) {
+            let listed = self.list(sighting).iter().filter(|one| one.left_out.is_empty());
+            ids.extend(listed.map(|one| FunctionId::new(&sighting.tool, &one.function)));
+        }
+        warned(&ids)
     }
 
     /// Per (version, tool, function, text of interest) the nodes that say so.

@@ -21,6 +21,9 @@ use crate::store::pins::endpoint_text;
 use crate::store::plugins::StoredVersion;
 use crate::store::{Error, Transaction, nodes, plugins};
 
+/// Functions with odd names that are told of a plugin.
+const WARNED_MAX: usize = 100;
+
 /// `GET /plugins`.
 pub(super) async fn list(State(state): State<AppState>, Query(query): Query<Page>) -> Answer {
     let limit = query.limit()?;
@@ -75,6 +78,7 @@ async fn describe(tx: &mut Transaction, name: &PluginName) -> Result<Option<Valu
         "changed": changed(&facts),
         "left_out": left_out(&facts),
         "not_shown": not_shown(&facts),
+        "warned": warned(&facts),
         "moved": moved(&facts),
         "incomplete": incomplete(&facts),
         "nodes": nodes,
@@ -169,6 +173,18 @@ fn not_shown(facts: &Facts) -> Vec<Value> {
     let gathered = facts
         .gather(|one| (!one.not_shown.is_empty()).then(|| ("not_shown".to_owned(), one.not_shown.clone())));
     rows_with_reasons(gathered)
+}
+
+/// Functions with odd names, of versions that an edge goes by.
+fn warned(facts: &Facts) -> Vec<Value> {
+    let versions: BTreeSet<&PluginVersion> = facts.assignments.iter().map(|one| &one.version).collect();
+    let rows = versions.into_iter().flat_map(|version| {
+        let row = |(id, what): (FunctionId, Vec<String>)| {
+            with(function_row(version, &id), json!({ "warnings": what }))
+        };
+        facts.warned(version).into_iter().map(row)
+    });
+    rows.take(WARNED_MAX).collect()
 }
 
 fn rows_with_reasons(

@@ -1,11 +1,14 @@
 //! What is to be said about a plugin beneath its row: what changed and waits, what is left out and why,
 //! which endpoints moved. Each with the command that deals with it.
 
-use crate::api::{Changed, LeftOut, Moved, Plugin};
+use crate::api::{Changed, LeftOut, Moved, Plugin, Warned};
 use crate::output::shown;
 
 /// Nodes that are named before the rest is counted.
 const NAMED: usize = 3;
+
+/// Functions whose odd names are told one by one.
+const WARNED: usize = 5;
 
 /// Every notice of a plugin, one line each, without indentation.
 pub(crate) fn notices(plugin: &Plugin) -> Vec<String> {
@@ -21,7 +24,17 @@ pub(crate) fn notices(plugin: &Plugin) -> Vec<String> {
     }
     lines.extend(plugin.left_out.iter().map(|out| left_out("left out", out)));
     lines.extend(plugin.not_shown.iter().map(|out| left_out("not shown to models", out)));
+    lines.extend(plugin.warned.iter().take(WARNED).map(odd));
+    if let Some(more) = plugin.warned.len().checked_sub(WARNED).filter(|more| *more > 0) {
+        let name = shown::line(&plugin.name);
+        lines.push(format!("odd names: {more} more functions: pintle plugin show {name} --json"));
+    }
     lines
+}
+
+fn odd(warned: &Warned) -> String {
+    let (function, version) = (shown::line(&warned.function), shown::line(&warned.version));
+    format!("odd name: {function} ({version}): {}", shown::line(&warned.warnings.join("; ")))
 }
 
 fn change(plugin: &str, changed: &Changed) -> String {
@@ -124,6 +137,23 @@ mod tests {
                  its forms are not kept one by one (what differs: /description), on a"
             )
         );
+    }
+
+    #[test]
+    fn odd_names_are_told_and_counted_where_there_are_many() {
+        let odd = |n: usize| {
+            serde_json::json!({"version": "1.0.0", "function": format!("team.f-{n}"),
+                "warnings": [format!("Codex takes it for team.f_{n}, since it writes - as _")]})
+        };
+        let lines = notices(&plugin(
+            serde_json::json!({"name": "team", "warned": (0..7).map(odd).collect::<Vec<_>>()}),
+        ));
+        assert_eq!(lines.len(), 6);
+        assert_eq!(
+            lines[0],
+            "odd name: team.f-0 (1.0.0): Codex takes it for team.f_0, since it writes - as _"
+        );
+        assert_eq!(lines[5], "odd names: 2 more functions: pintle plugin show team --json");
     }
 
     #[test]

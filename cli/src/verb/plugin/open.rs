@@ -171,12 +171,14 @@ fn function_item(change: &Change, seen: &Listing, colour: bool) -> Item {
     if seen.listing.is_none() && seen.hash.is_some() {
         body = vec!["  (its text has not reached the control plane yet)".to_owned()];
     }
+    body.extend(change.warnings.iter().map(|what| format!("  ! {}", shown::line(what))));
     let alike = json!([
         change.version,
         change.tool,
         change.edge,
         what,
         seen.grades,
+        change.warnings,
         seen.nodes,
         diff::edits(
             approved.and_then(|listing| listing.listing.as_deref()),
