@@ -34,6 +34,10 @@ fn guard(c: &mut Criterion) {
     });
     group.sample_size(20);
     group.bench_function("build", |b| b.iter(|| Table::build(&view).functions().len()));
+    let again = node::with_one_tool_listed_again(&view);
+    group.bench_function("rebuild after one tool of a hundred was listed again", |b| {
+        b.iter(|| table.rebuild(&again).functions().len());
+    });
     group.finish();
 }
 

@@ -1,11 +1,12 @@
 //! The call decision: which functions may be called at this moment, and why others may not.
 //!
-//! [`view`] describes what a node holds and observes; [`Table::build`] decides each function once,
-//! whenever any of that changed; [`Table::permit`] is the one look-up on the way of a call. A
+//! [`view`] describes what a node holds and observes; [`Table::rebuild`] decides each function of a tool
+//! once, whenever anything of that changed for it; [`Table::permit`] is the one look-up on the way of a call. A
 //! [`Permit`] can be made nowhere else, and serving a call needs one (law 3 of the architecture).
 //! The order of the reasons is that of 20-listings, 6.
 
 mod build;
+mod part;
 #[cfg(test)]
 mod tests;
 pub mod view;
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::digest::ListingHash;
-use crate::id::{FunctionId, PluginVersion, ToolId};
+use crate::id::{EdgeName, FunctionId, PluginVersion, ToolId};
 use crate::refusal::{Code, Refusal};
 
 /// Names near an unknown one that its refusal mentions.
@@ -111,6 +112,12 @@ pub struct Table {
     /// For names of no slot: what is true of every function of a tool, by `TOOL.`.
     tools: BTreeMap<Box<str>, (ToolId, Arc<Refusal>, Option<Wait>)>,
     left_out: Vec<(FunctionId, Arc<Refusal>)>,
+    /// Whose sentences these are.
+    edge: Option<EdgeName>,
+    /// What each tool comes to.
+    parts: build::Parts,
+    /// Some functions of different tools have one model name.
+    rivals: bool,
 }
 
 impl Table {

@@ -43,16 +43,17 @@ impl Guard {
         self.changed.subscribe()
     }
 
-    /// Changes what the node holds or observes. If `change` says that it did, the table is rebuilt
-    /// and published before this returns, so that whoever comes later sees it.
+    /// Changes what the node holds or observes. If `change` says that it did, the table is rebuilt for the
+    /// tools that it concerns and published before this returns, so that whoever comes later sees it.
     ///
-    /// Blocks, and never for longer than one rebuild takes (10,000 functions: about ten milliseconds); so
-    /// it may be called where a tool's messages are read.
+    /// Blocks, and never for longer than a rebuild of everything takes (10,000 functions: about ten
+    /// milliseconds); so it may be called where a tool's messages are read.
     pub fn update(&self, change: impl FnOnce(&mut View) -> bool) -> bool {
         let mut view = self.lock();
         let changed = change(&mut view);
         if changed {
-            self.table.store(Arc::new(Table::build(&view)));
+            let next = self.table.load().rebuild(&view);
+            self.table.store(Arc::new(next));
             self.changed.send_modify(|number| *number += 1);
         }
         changed

@@ -12,6 +12,7 @@ use crate::plugin_set::{FunctionTrust, Kind, OriginTrust, Policy, ToolTrust, Tru
 use crate::time::Timestamp;
 
 mod cases;
+mod rebuilding;
 
 const NOW_MS: u64 = 1_000_000;
 

@@ -105,7 +105,7 @@ pub struct ToolView {
 }
 
 /// Whether a tool can be called.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunState {
     /// It is up.
     Running,
