@@ -33,6 +33,20 @@ pub fn make_visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The first `most` characters of `text` made visible, less a CR whose LF would be cut off.
+pub fn make_visible_up_to(text: &str, most: usize) -> String {
+    cut_visible(&make_visible(text), most)
+}
+
+/// The first `most` characters of what is visible, less a CR whose LF would be cut off.
+pub fn cut_visible(visible: &str, most: usize) -> String {
+    let mut cut: String = visible.chars().take(most).collect();
+    if cut.ends_with('\r') {
+        cut.pop();
+    }
+    cut
+}
+
 /// Whether [`make_visible`] would leave `text` as it is.
 pub fn is_visible(text: &str) -> bool {
     first_invisible(text).is_none()

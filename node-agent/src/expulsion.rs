@@ -37,7 +37,7 @@ impl Expulsion {
     /// What a Goodbye's code says; `None` if it ends nothing for good.
     pub(crate) fn of(code: &str, reason: &str) -> Option<Self> {
         let is_final = matches!(code, "evicted" | "banned");
-        let reason: String = domain::visible::make_visible(reason).chars().take(1_000).collect();
+        let reason = domain::visible::make_visible_up_to(reason, 1_000);
         is_final.then(|| Self { code: code.to_owned(), reason, at_ms: crate::now().as_millis() })
     }
 
@@ -112,7 +112,7 @@ pub(crate) fn rejoin(data: &Path) -> String {
 
 /// What a node of which copies were seen answers every call with.
 pub(crate) fn quarantined(reason: &str) -> Refusal {
-    let reason: String = domain::visible::make_visible(reason).chars().take(1_000).collect();
+    let reason = domain::visible::make_visible_up_to(reason, 1_000);
     let sentence = format!(
         "This node calls nothing: {reason}. It serves again by itself once a person picked this machine; ask an \
          operator to do so."

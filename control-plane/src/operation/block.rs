@@ -9,7 +9,7 @@ use domain::audit::Event;
 use domain::block::{Block, Target};
 use domain::id::{EdgeName, PluginVersion, ToolId};
 use domain::plugin_set::{Part, Scope};
-use domain::visible::make_visible;
+use domain::visible::{make_visible, make_visible_up_to};
 
 use super::{By, Code, Error};
 use crate::auth::secret;
@@ -43,7 +43,7 @@ pub async fn block(
     edge: Option<&EdgeName>,
     reason: &str,
 ) -> Result<Blocked, Error> {
-    let reason: String = make_visible(reason.trim()).chars().take(REASON_MAX).collect();
+    let reason = make_visible_up_to(reason.trim(), REASON_MAX);
     if reason.is_empty() {
         let detail = "a block needs a reason: agents and people read it in each refused call";
         return Err(Error::refused(Code::Invalid, detail));

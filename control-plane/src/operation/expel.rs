@@ -8,7 +8,7 @@ use domain::audit::Event;
 use domain::id::PluginVersion;
 use domain::plugin_set::{Part, Scope};
 use domain::standing::{Change, Verb};
-use domain::visible::make_visible;
+use domain::visible::make_visible_up_to;
 
 use super::find_node::{decide, find_node};
 use super::reconcile_changes::reconcile_changes;
@@ -43,7 +43,7 @@ async fn expel(
     let mut tx = store.begin_write().await?;
     let mut node = find_node(tx.tx(), wanted).await?;
     let Change::To(standing) = decide(&node, verb)? else { return Ok(node) };
-    let reason: String = make_visible(reason).chars().take(REASON_MAX).collect();
+    let reason = make_visible_up_to(reason, REASON_MAX);
     node.standing =
         Stands { standing, reason: reason.clone(), by: by.origin.actor.clone(), at: Some(by.now) };
     "[]".clone_into(&mut node.copies);

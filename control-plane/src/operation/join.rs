@@ -7,7 +7,7 @@ use domain::id::{EdgeName, NodeId, NodeName};
 use domain::plugin_set::{Part, Scope};
 use domain::standing::Standing;
 use domain::time::Timestamp;
-use domain::visible::make_visible;
+use domain::visible::{make_visible, make_visible_up_to};
 use uuid::Uuid;
 
 use super::remove_node::take_off;
@@ -69,7 +69,7 @@ pub async fn join(store: &Store, now: Timestamp, input: &JoinInput) -> Result<Jo
         name: free_name(&mut tx, &By { now, origin: origin.clone() }, &input.node_name).await?,
         edge: token.edge.clone(),
         public_key_sha256: input.public_key_sha256,
-        agent_version: make_visible(&input.agent_version).chars().take(64).collect(),
+        agent_version: make_visible_up_to(&input.agent_version, 64),
         joined_at: now,
         last_seen_at: None,
         labels: token.labels.clone(),

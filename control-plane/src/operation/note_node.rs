@@ -9,7 +9,7 @@ use domain::id::{NodeId, PluginVersion};
 use domain::plugin_set::{Part, Scope};
 use domain::standing::Standing;
 use domain::time::Timestamp;
-use domain::visible::make_visible;
+use domain::visible::{make_visible, make_visible_up_to};
 use proto::convert::{Status, VersionStatus};
 use serde_json::json;
 
@@ -74,7 +74,7 @@ pub async fn note_hello(
     versions: &[PluginVersion],
     status: &Status,
 ) -> Result<Option<Digest>, Error> {
-    let agent_version: String = make_visible(agent_version).chars().take(AGENT_VERSION_MAX).collect();
+    let agent_version = make_visible_up_to(agent_version, AGENT_VERSION_MAX);
     note_said(store, now, speaker.into(), Some(&agent_version), said(versions, status)).await
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::visible::cut_visible;
+
 use super::{DEPTH, ENTRY_BYTES, STRING_BYTES};
 
 /// An entry that is left out with the code `unreadable`.
@@ -109,7 +111,7 @@ impl Fault {
     /// Adds the step that led to it, as a token of a JSON pointer, cut to 200 characters.
     #[cold]
     pub(super) fn below(mut self, step: &str) -> Self {
-        let escaped = step.chars().take(200).collect::<String>().replace('~', "~0").replace('/', "~1");
+        let escaped = cut_visible(step, 200).replace('~', "~0").replace('/', "~1");
         self.0.steps.push(escaped);
         self
     }
@@ -121,7 +123,7 @@ impl Fault {
         if length <= 200 {
             return whole;
         }
-        let start: String = whole.chars().take(99).collect();
+        let start = cut_visible(&whole, 99);
         let end: String = whole.chars().skip(length - 98).collect();
         format!("{start}...{end}")
     }

@@ -1,6 +1,6 @@
 //! Members of `_meta` that do not count: our own, and those that a manifest or an admin ignores.
 
-use crate::visible::make_visible;
+use crate::visible::{make_visible, make_visible_up_to};
 
 /// The prefix of members of `_meta` that are ours; a server's are removed before hashing.
 const OURS: &str = "dev.pintle/";
@@ -29,7 +29,7 @@ impl MetaPointer {
     /// Names the rule that `text` breaks.
     pub fn parse(text: &str) -> Result<Self, MetaPointerFault> {
         let fault = |rule| {
-            let got = make_visible(text).chars().take(100).collect();
+            let got = make_visible_up_to(text, 100);
             Err(MetaPointerFault { got, rule })
         };
         if text.len() > MAX_BYTES {

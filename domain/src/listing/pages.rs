@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::fault::Fault;
 use super::scan::{Read, Scan};
-use crate::visible::make_visible;
+use crate::visible::make_visible_up_to;
 
 /// What a node takes of one list; settings of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,7 +190,7 @@ const fn limit(what: &'static str, limit: usize, setting: &'static str) -> ListF
 }
 
 fn excerpt(cursor: &str) -> String {
-    make_visible(cursor).chars().take(100).collect()
+    make_visible_up_to(cursor, 100)
 }
 
 struct Page<'a> {

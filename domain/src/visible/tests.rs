@@ -140,3 +140,13 @@ proptest! {
         prop_assert!(matches!(make_visible(&text), Cow::Borrowed(_)));
     }
 }
+
+#[test]
+fn a_text_that_is_cut_between_cr_and_lf_stays_visible() {
+    assert_eq!(make_visible_up_to("ab\r\ncd", 3), "ab");
+    assert_eq!(make_visible_up_to("ab\r\ncd", 4), "ab\r\n");
+    assert_eq!(make_visible_up_to("\u{200B}", 100), "\\u{200B}");
+    for most in 0..12 {
+        assert!(is_visible(&make_visible_up_to("a\r\n\r\n\u{85}b\r\n", most)), "{most}");
+    }
+}

@@ -31,17 +31,6 @@ pub(crate) fn names() -> Vec<String> {
     all
 }
 
-/// The same after one of its tools was listed again, as before.
-pub(crate) fn with_one_tool_listed_again(view: &View) -> View {
-    let mut view = view.clone();
-    if let Some(PluginState::Serving(version)) = view.plugins.values_mut().nth(SHAPE.0 / 2)
-        && let Some(tool) = version.tools.values_mut().nth(SHAPE.1 / 2)
-    {
-        tool.listing = tool.listing.as_deref().cloned().map(Arc::new);
-    }
-    view
-}
-
 /// What such a node holds and observes.
 pub(crate) fn of_ten_thousand_functions() -> View {
     let mut trust = Trust::default();

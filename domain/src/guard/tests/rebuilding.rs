@@ -70,6 +70,7 @@ fn text(first: bool) -> &'static str {
     if first { "1" } else { "2" }
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each step")]
 fn take(view: &mut View, step: &Step, whole: &View) {
     match step.clone() {
         Step::Lists { tool, complete, functions } => {
@@ -92,7 +93,7 @@ fn take(view: &mut View, step: &Step, whole: &View) {
             view.trust = Arc::new(all);
         }
         Step::Runs { tool, state } => {
-            let since = Timestamp::from_millis(state as i64);
+            let since = Timestamp::from_millis(7);
             if let Some(tool) = serving(view, tool) {
                 tool.run = match state {
                     0 | 1 => RunState::Running,
