@@ -25,7 +25,7 @@ pub struct Fleet {
     /// More flags for `pintle server`.
     server_flags: &'static [&'static str],
     /// More flags for `pintle node run`.
-    node_flags: &'static [&'static str],
+    node_flags: Vec<String>,
     /// A folder of this fleet that has little space.
     disk: Option<Disk>,
     server: Option<Process>,
@@ -49,7 +49,7 @@ pub struct Plan {
     /// More flags for `pintle server`.
     pub server_flags: &'static [&'static str],
     /// More flags for `pintle node run`.
-    pub node_flags: &'static [&'static str],
+    pub node_flags: Vec<String>,
     /// This folder below the fleet's (`control`, `node-1`) has so many bytes of space.
     pub small: Option<(&'static str, u64)>,
 }
@@ -116,7 +116,7 @@ impl Fleet {
             database: plan.database.clone(),
             node_address: plan.node_address.map(|address| address.to_string()),
             server_flags: plan.server_flags,
-            node_flags: plan.node_flags,
+            node_flags: plan.node_flags.clone(),
             disk,
             server: None,
             people: "127.0.0.1:0".to_owned(),
@@ -226,7 +226,7 @@ impl Fleet {
     async fn run_node(&self, name: &str, data: &Path, listen: &str) -> Result<(Process, Endpoint)> {
         let mut command = self.command()?;
         command.args(["node", "run", "--json", "--listen", listen, "--node-data"]).arg(data);
-        command.args(self.node_flags);
+        command.args(&self.node_flags);
         let mut process = Process::start(command, &self.folder.path().join(format!("{name}.log")))?;
         let ready = process.json().await?;
         let url = ready.get("mcp").and_then(Value::as_str).context("failed to find the endpoint")?;
@@ -234,6 +234,11 @@ impl Fleet {
             .context("failed to read the node's token")?;
         let endpoint = Endpoint::new(url, token.trim())?;
         Ok((process, endpoint))
+    }
+
+    /// Flags for the nodes that are run from here on.
+    pub fn set_node_flags(&mut self, flags: Vec<String>) {
+        self.node_flags = flags;
     }
 
     /// Kills a node as `kill -9` does.

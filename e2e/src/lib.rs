@@ -8,6 +8,8 @@ pub mod bridged;
 pub mod conformance;
 pub mod differential;
 pub mod disk;
+pub mod door;
+pub mod egress;
 pub mod fleet;
 pub mod front;
 pub mod holding;

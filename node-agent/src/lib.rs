@@ -27,7 +27,7 @@ mod supervisor;
 use domain::time::Timestamp;
 
 pub use join::{Joined, join};
-pub use node::{Config, Error, Node};
+pub use node::{Config, Egress, Error, Node};
 /// What the main of a program that runs nodes asks first.
 pub use tools::shim;
 

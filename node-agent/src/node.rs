@@ -5,6 +5,7 @@
 //! closes.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,6 +54,21 @@ pub struct Config {
     pub tools_shim: Option<PathBuf>,
     /// What is waited for and read of tools.
     pub tools_limits: tools::Limits,
+    /// How remote tools are reached.
+    pub tools_egress: Egress,
+}
+
+/// How a node reaches remote tools.
+#[derive(Clone, Default)]
+pub struct Egress {
+    /// Addresses of hosts, instead of asking DNS.
+    pub resolve: Vec<(String, IpAddr)>,
+    /// Certificates (PEM) trusted besides the system's, each with the file that it is from.
+    pub extra_ca: Vec<(PathBuf, Vec<u8>)>,
+    /// What stands between this node and all endpoints but those on this machine.
+    pub proxy: Option<tools::EgressProxy>,
+    /// User name and password for it, from this file.
+    pub proxy_credentials: Option<(PathBuf, (String, String))>,
 }
 
 impl Config {
@@ -66,7 +82,29 @@ impl Config {
             tools_path,
             tools_shim: tools::shim::program(),
             tools_limits: tools::Limits::default(),
+            tools_egress: Egress::default(),
         }
+    }
+}
+
+/// Without what may be a secret.
+impl std::fmt::Debug for Egress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let files: Vec<&PathBuf> = self.extra_ca.iter().map(|(file, _)| file).collect();
+        f.debug_struct("Egress")
+            .field("resolve", &self.resolve)
+            .field("extra_ca", &files)
+            .field("proxy", &self.proxy)
+            .field("proxy_credentials", &self.proxy_credentials.as_ref().map(|(file, _)| file))
+            .finish()
+    }
+}
+
+impl Egress {
+    /// The proxy with its credentials.
+    pub(crate) fn proxy(&self) -> Option<tools::EgressProxy> {
+        let credentials = self.proxy_credentials.as_ref().map(|(_, credentials)| credentials.clone());
+        self.proxy.clone().map(|proxy| tools::EgressProxy { credentials, ..proxy })
     }
 }
 
@@ -305,6 +343,7 @@ impl Base {
             shim: config.tools_shim.clone(),
             offers: config.gateway.offers,
             limits: config.tools_limits,
+            egress: config.tools_egress.clone(),
             listeners: vec![gateway.address()],
             work: config.data.join("work"),
             logs: config.data.join("logs"),

@@ -2,7 +2,12 @@
 //! documentation lists. One table, so that none of the three can miss one.
 
 use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
+
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
 
 use crate::Config;
 
@@ -29,6 +34,13 @@ enum Place<'c> {
     /// May be given several times; each adds one.
     Words(&'c mut Vec<String>),
     Offers(&'c mut tools::Offers),
+    /// `HOST=ADDRESS`; may be given several times.
+    Hosts(&'c mut Vec<(String, IpAddr)>),
+    /// A file of certificates; may be given several times.
+    Certificates(&'c mut Vec<(PathBuf, Vec<u8>)>),
+    Proxy(&'c mut Option<tools::EgressProxy>),
+    /// A file with `USER:PASSWORD`.
+    Credentials(&'c mut Option<(PathBuf, (String, String))>),
 }
 
 /// Why a setting cannot be set so.
@@ -147,6 +159,22 @@ pub const ALL: &[Setting] = &[
     setting("tools.message_bytes", "one message of a tool", |it| {
         Place::Bytes(&mut it.tools_limits.message_bytes)
     }),
+    setting("tools.resolve", "HOST=ADDRESS: where a remote tool's host is, instead of asking DNS", |it| {
+        Place::Hosts(&mut it.tools_egress.resolve)
+    }),
+    setting(
+        "tools.extra_ca",
+        "a PEM file of certificates that remote tools may be signed by as well",
+        |it| Place::Certificates(&mut it.tools_egress.extra_ca),
+    ),
+    setting(
+        "tools.egress_proxy",
+        "the HTTP proxy through which remote tools are reached, but those on this machine",
+        |it| Place::Proxy(&mut it.tools_egress.proxy),
+    ),
+    setting("tools.egress_proxy_credentials", "a file with USER:PASSWORD for the proxy", |it| {
+        Place::Credentials(&mut it.tools_egress.proxy_credentials)
+    }),
 ];
 
 /// Sets what `NAME=VALUE` says.
@@ -207,9 +235,62 @@ impl Place<'_> {
                     roots: has("roots"),
                 };
             }
+            Self::Hosts(place) => place.push(host(value)?),
+            Self::Certificates(place) => place.push(certificates(value)?),
+            Self::Proxy(place) => *place = Some(proxy(value)?),
+            Self::Credentials(place) => *place = Some(credentials(value)?),
         }
         Ok(())
     }
+}
+
+fn host(value: &str) -> Result<(String, IpAddr), String> {
+    let (host, address) = value.split_once('=').unwrap_or((value, ""));
+    let is_name = !host.is_empty() && host.parse::<IpAddr>().is_err();
+    let address = address.parse().ok().filter(|_| is_name);
+    let address = address.ok_or("HOST=ADDRESS, such as mcp.example.com=192.0.2.7")?;
+    Ok((host.to_ascii_lowercase(), address))
+}
+
+/// Blocks; settings are read before anything is started.
+fn certificates(value: &str) -> Result<(PathBuf, Vec<u8>), String> {
+    let wanted = "a PEM file with at least one certificate";
+    let pem = read(value).map_err(|error| format!("{wanted} ({error})"))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    match found {
+        Ok(found) if !found.is_empty() => Ok((value.into(), pem)),
+        _ => Err(wanted.to_owned()),
+    }
+}
+
+fn proxy(value: &str) -> Result<tools::EgressProxy, String> {
+    let wanted = "an http URL without user name and password, such as http://proxy.example:3128";
+    let url = url::Url::parse(value).map_err(|_| wanted.to_owned())?;
+    let is_plain = url.scheme() == "http" && url.has_host() && url.path() == "/" && url.query().is_none();
+    if !is_plain || !url.username().is_empty() || url.password().is_some() {
+        return Err(wanted.to_owned());
+    }
+    Ok(tools::EgressProxy { url, credentials: None })
+}
+
+/// Blocks, like [`certificates`].
+fn credentials(value: &str) -> Result<(PathBuf, (String, String)), String> {
+    let wanted = "a file with one line USER:PASSWORD";
+    let text = read(value).map_err(|error| format!("{wanted} ({error})"))?;
+    let text = String::from_utf8(text).unwrap_or_default();
+    let pair = text.trim_end_matches(['\r', '\n']).split_once(':');
+    let (user, password) =
+        pair.filter(|(user, rest)| !user.is_empty() && !rest.contains('\n')).ok_or(wanted)?;
+    Ok((value.into(), (user.to_owned(), password.to_owned())))
+}
+
+fn read(path: &str) -> std::io::Result<Vec<u8>> {
+    use std::io::Read as _;
+    /// More than any such file has.
+    const MOST: u64 = 1 << 20;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MOST).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 impl fmt::Display for Place<'_> {
@@ -230,6 +311,19 @@ impl fmt::Display for Place<'_> {
                 ];
                 all.into_iter().filter(|(is, _)| *is).map(|(_, word)| word).collect::<Vec<_>>().join("+")
             }
+            Self::Hosts(hosts) => {
+                let hosts: Vec<String> =
+                    hosts.iter().map(|(host, address)| format!("{host}={address}")).collect();
+                if hosts.is_empty() { "none".to_owned() } else { hosts.join(",") }
+            }
+            Self::Certificates(files) => match files.len() {
+                0 => "none".to_owned(),
+                count => format!("{count} files"),
+            },
+            Self::Proxy(proxy) => {
+                proxy.as_ref().map_or_else(|| "none".to_owned(), |proxy| proxy.url.to_string())
+            }
+            Self::Credentials(file) => file.as_ref().map_or("none", |_| "a file").to_owned(),
         };
         f.pad(&text)
     }
@@ -315,6 +409,49 @@ mod tests {
         assert_eq!(format!("{config:?}"), before);
     }
 
+    #[test]
+    fn how_remote_tools_are_reached_is_checked_before_anything_starts() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.to_string_lossy().into_owned()
+        };
+        let key = rcgen::generate_simple_self_signed(["tool.example".to_owned()]).unwrap();
+        let pem = file("ca.pem", &key.cert.pem());
+        let login = file("login", "pintle:s3cret:with a colon\n");
+        let mut config = Config::new("");
+        for text in [
+            "tools.resolve=Tool.Example=192.0.2.7".to_owned(),
+            "tools.resolve=six.example=2001:db8::7".to_owned(),
+            format!("tools.extra_ca={pem}"),
+            "tools.egress_proxy=http://proxy.example:3128".to_owned(),
+            format!("tools.egress_proxy_credentials={login}"),
+        ] {
+            set(&mut config, &text).unwrap();
+        }
+        let egress = &config.tools_egress;
+        assert_eq!(egress.resolve[0], ("tool.example".to_owned(), "192.0.2.7".parse().unwrap()));
+        assert_eq!(egress.proxy().unwrap().credentials.unwrap().1, "s3cret:with a colon");
+        let said = format!("{config:?} {}", table());
+        assert!(!said.contains("s3cret"), "{said}");
+        let (junk, none) = (file("junk.pem", "no certificate"), folder.path().join("none"));
+        for (text, wanted) in [
+            ("tools.resolve=tool.example".to_owned(), "HOST=ADDRESS"),
+            ("tools.resolve=192.0.2.7=192.0.2.8".to_owned(), "HOST=ADDRESS"),
+            ("tools.resolve==192.0.2.8".to_owned(), "HOST=ADDRESS"),
+            (format!("tools.extra_ca={junk}"), "at least one certificate"),
+            (format!("tools.extra_ca={}", none.display()), "No such file"),
+            ("tools.egress_proxy=https://proxy.example".to_owned(), "an http URL"),
+            ("tools.egress_proxy=http://me:s3cret@proxy.example".to_owned(), "without user name"),
+            ("tools.egress_proxy=proxy.example".to_owned(), "an http URL"),
+            (format!("tools.egress_proxy_credentials={junk}"), "USER:PASSWORD"),
+        ] {
+            let fault = set(&mut config, &text).unwrap_err().to_string();
+            assert!(fault.contains(wanted), "{text}: {fault}");
+        }
+    }
+
     /// Whoever reads the name of a setting in a refusal can set it, and finds it in the documentation.
     #[test]
     fn every_setting_that_a_sentence_names_can_be_set_and_is_documented() {
@@ -337,7 +474,7 @@ mod tests {
         assert!(named > 10, "{named}");
     }
 
-    fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    fn files(folder: &std::path::Path) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
         entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
     }

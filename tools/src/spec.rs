@@ -106,6 +106,8 @@ pub struct UrlSpec {
     pub resolve: Vec<(String, IpAddr)>,
     /// Setting `tools.extra_ca`: certificates (PEM) trusted besides the system's.
     pub extra_ca: Vec<Vec<u8>>,
+    /// Setting `tools.egress_proxy`: what stands between this node and all endpoints but those on this machine.
+    pub proxy: Option<EgressProxy>,
     /// What it is told that agents can be asked for.
     pub offers: Offers,
     /// How it is opened.
@@ -114,7 +116,23 @@ pub struct UrlSpec {
     pub limits: Limits,
 }
 
+/// An HTTP proxy, whose list of allowed hosts stands in for the address guard.
+#[derive(Clone)]
+pub struct EgressProxy {
+    /// Where it is; without user name and password.
+    pub url: Url,
+    /// User name and password, sent to it as `Proxy-Authorization`.
+    pub credentials: Option<(String, String)>,
+}
+
 /// Without what may be a secret.
+impl fmt::Debug for EgressProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = ShownUrl::from(&self.url);
+        f.debug_struct("EgressProxy").field("url", &url).finish_non_exhaustive()
+    }
+}
+
 /// Without arguments and values of the environment, which may hold secrets.
 impl fmt::Debug for CommandSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -128,6 +146,7 @@ impl fmt::Debug for CommandSpec {
     }
 }
 
+/// Without values of headers, which may hold secrets.
 impl fmt::Debug for UrlSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UrlSpec")

@@ -24,7 +24,13 @@ struct Weather {
 
 impl Weather {
     async fn start() -> Self {
-        let fleet = Fleet::start_as(Plan { nodes: 1, node_flags: FLAGS, ..Plan::default() }).await.unwrap();
+        let fleet = Fleet::start_as(Plan {
+            nodes: 1,
+            node_flags: FLAGS.iter().map(|flag| (*flag).to_owned()).collect(),
+            ..Plan::default()
+        })
+        .await
+        .unwrap();
         let server = Mutable::new(fleet.folder(), "weather");
         server.list(&[TODAY]).unwrap();
         let (process, url) = server.serve(None).await.unwrap();

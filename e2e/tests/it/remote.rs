@@ -1,5 +1,9 @@
 //! Remote tools: pinned to their origin, called nowhere else.
 
+mod proxied;
+mod sent_elsewhere;
+mod trying;
+
 use e2e::fleet::Fleet;
 use e2e::mutable::Mutable;
 use serde_json::json;
@@ -7,6 +11,34 @@ use serde_json::json;
 const TODAY: &str =
     r#"{"name":"today","description":"Say today's weather.","inputSchema":{"type":"object"}}"#;
 const HELLO: &str = r#"{"name":"hello","description":"Say hello.","inputSchema":{"type":"object"}}"#;
+
+/// Host names that this machine stands for.
+const NAMES: [&str; 3] = ["one.tools.example", "two.tools.example", "secure.tools.example"];
+
+/// Flags that have a node find those names here.
+fn named() -> Vec<String> {
+    NAMES.iter().flat_map(|name| ["--set".to_owned(), format!("tools.resolve={name}=127.0.0.1")]).collect()
+}
+
+/// A mutable server that lists `today`, and the origin to pass requests on to.
+async fn weather(fleet: &Fleet, name: &str) -> (Mutable, e2e::process::Process, e2e::door::Answer) {
+    let weather = Mutable::new(fleet.folder(), name);
+    weather.list(&[TODAY]).unwrap();
+    let (process, url) = weather.serve(None).await.unwrap();
+    let answer = e2e::door::Answer::PassOn(url.trim_end_matches("/mcp").to_owned());
+    (weather, process, answer)
+}
+
+/// Runs the line that `approve-tools` prints.
+async fn approve(fleet: &Fleet) -> String {
+    let output = fleet.cli_output(&["plugin", "approve-tools", "greeter"]).await.unwrap();
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let line =
+        text.lines().find(|line| line.contains("approve-tools") && line.contains("--yes")).expect(&text);
+    let words: Vec<&str> = line.split_whitespace().skip_while(|word| *word != "plugin").collect();
+    fleet.cli(&words).await.unwrap()
+}
 
 // R3.62 R3.63 R3.64 R3.66 R3.68 R3.69
 #[tokio::test]
@@ -38,13 +70,7 @@ async fn a_remote_tool_that_moves_waits_while_the_other_tools_of_its_version_wor
     let notice = format!("endpoint moved: wx: {} -> {}", origin(&url), origin(&new_url));
     assert!(list.contains(&notice), "{list}");
 
-    let output = fleet.cli_output(&["plugin", "approve-tools", "greeter"]).await.unwrap();
-    let text =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    let line =
-        text.lines().find(|line| line.contains("approve-tools") && line.contains("--yes")).expect(&text);
-    let words: Vec<&str> = line.split_whitespace().skip_while(|word| *word != "plugin").collect();
-    fleet.cli(&words).await.unwrap();
+    approve(&fleet).await;
     fleet.callable("wx.today", json!({})).await;
     assert!(moved.calls("today") >= 2);
 

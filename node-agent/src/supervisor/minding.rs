@@ -10,7 +10,7 @@ use domain::origin::RedirectFault;
 use domain::plugin_set::Kind;
 use domain::reconcile::jittered_ms;
 use domain::refusal::{Code, Refusal};
-use tools::{Error, RawList, StartError};
+use tools::{EndpointFault, Error, RawList, StartError};
 
 use super::judged::Newest;
 use super::spec::Bundle;
@@ -208,6 +208,9 @@ impl Minding {
                 }
                 other => Refusal::new(Code::Redirected, format!("{tool} was not called: {other}.")),
             },
+            Error::Endpoint { fault: EndpointFault::OtherOrigin { origin, wanted }, .. } => {
+                Refusal::redirected(tool, wanted, origin)
+            }
             _ => return None,
         };
         Some(RunState::Refused(refusal))

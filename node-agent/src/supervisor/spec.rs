@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) offers: Offers,
     /// What is waited for and read of tools, where the manifest says nothing else.
     pub(crate) limits: Limits,
+    /// How remote tools are reached.
+    pub(crate) egress: crate::node::Egress,
     /// What starts the tools' shims.
     pub(crate) shim: Option<PathBuf>,
     /// The node's own listeners, which no remote tool is.
@@ -107,8 +109,9 @@ impl Bundle {
                     url: parsed.url,
                     headers: Vec::new(),
                     addresses: self.addresses(tool, settings, trust, policy),
-                    resolve: Vec::new(),
-                    extra_ca: Vec::new(),
+                    resolve: settings.egress.resolve.clone(),
+                    extra_ca: settings.egress.extra_ca.iter().map(|(_, pem)| pem.clone()).collect(),
+                    proxy: settings.egress.proxy(),
                     offers: settings.offers,
                     opening: match transport {
                         Transport::Http => Opening::Probe,

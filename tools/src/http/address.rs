@@ -17,6 +17,8 @@ pub(super) struct Guard {
     resolve: Vec<(String, IpAddr)>,
     /// The endpoint's; it has one origin.
     port: u16,
+    /// Whether a proxy makes the connections: then only what is never reached is refused.
+    is_proxied: bool,
 }
 
 /// A refusal on its way through the HTTP client, which wraps it.
@@ -25,8 +27,13 @@ pub(super) struct Guard {
 pub(super) struct Refused(pub(super) Error);
 
 impl Guard {
-    pub(super) fn new(rule: AddressRule, resolve: Vec<(String, IpAddr)>, url: &Url) -> Self {
-        Self { rule, resolve, port: url.port_or_known_default().unwrap_or_default() }
+    pub(super) fn new(
+        rule: AddressRule,
+        resolve: Vec<(String, IpAddr)>,
+        url: &Url,
+        is_proxied: bool,
+    ) -> Self {
+        Self { rule, resolve, port: url.port_or_known_default().unwrap_or_default(), is_proxied }
     }
 
     /// Judges a URL whose host is an address; those never reach a resolver.
@@ -46,6 +53,9 @@ impl Guard {
         };
         if self.rule.never.iter().any(|own| self.is(own, address)) {
             return refuse(AddressRefusal::OwnListener);
+        }
+        if self.is_proxied {
+            return Ok(());
         }
         judge_class(self.rule.pinned, class, self.rule.policy)
             .or_else(|fault| refuse(AddressRefusal::Class(fault)))

@@ -1,6 +1,7 @@
 //! One HTTP request to the endpoint: the gate, redirects within the origin, the address guard.
 //!
-//! Proxy settings of the environment are ignored: the guard judges what is connected to.
+//! Proxy settings of the environment are ignored: the guard judges what is connected to. Behind the proxy of
+//! the node's own setting only the proxy knows that.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,14 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use domain::origin::{MAX_REDIRECTS, Method, Origin, Redirect, ShownUrl, redirect};
+use domain::origin::{
+    AddressClass, MAX_REDIRECTS, Method, Origin, Redirect, ShownUrl, class_of_host, redirect,
+};
 use http::{HeaderMap, HeaderValue, header};
 use reqwest::{Body, Response};
 use url::Url;
 
 use super::address::{Guard, Refused, Resolver};
 use crate::error::Error;
-use crate::spec::UrlSpec;
+use crate::spec::{EgressProxy, UrlSpec};
 use crate::start::StartError;
 use crate::wire::{Gate, Unanswered};
 
@@ -31,6 +34,8 @@ pub(super) struct Client {
     headers: HeaderMap,
     guard: Arc<Guard>,
     connected_to: Mutex<Option<SocketAddr>>,
+    /// Whether a proxy makes the connections.
+    is_proxied: bool,
 }
 
 /// What is sent.
@@ -64,7 +69,9 @@ impl Client {
             .ok_or_else(|| settings(format!("`{}` is no http or https URL", ShownUrl::from(&spec.url))))?
             .to_string()
             .into();
-        let guard = Arc::new(Guard::new(spec.addresses, spec.resolve, &spec.url));
+        let proxy = spec.proxy.filter(|_| !is_here(&spec.url));
+        let is_proxied = proxy.is_some();
+        let guard = Arc::new(Guard::new(spec.addresses, spec.resolve, &spec.url, is_proxied));
         let mut builder = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
@@ -72,8 +79,11 @@ impl Client {
             .tcp_nodelay(true)
             .tcp_keepalive(KEEPALIVE)
             .connect_timeout(CONNECT)
-            .user_agent(concat!("pintle/", env!("CARGO_PKG_VERSION")))
-            .dns_resolver(Resolver(Arc::clone(&guard)));
+            .user_agent(concat!("pintle/", env!("CARGO_PKG_VERSION")));
+        builder = match proxy {
+            None => builder.dns_resolver(Resolver(Arc::clone(&guard))),
+            Some(proxy) => builder.proxy(through(&proxy).map_err(|error| settings(deepest(&error)))?),
+        };
         if !spec.extra_ca.is_empty() {
             let certificates: Result<Vec<_>, _> =
                 spec.extra_ca.iter().map(|pem| reqwest::Certificate::from_pem(pem)).collect();
@@ -82,7 +92,7 @@ impl Client {
         }
         let http = builder.build().map_err(|error| settings(deepest(&error)))?;
         let headers = spec.headers.into_iter().collect();
-        Ok(Self { http, url: spec.url, origin, headers, guard, connected_to: Mutex::new(None) })
+        Ok(Self { http, url: spec.url, origin, headers, guard, connected_to: Mutex::new(None), is_proxied })
     }
 
     /// The endpoint's URL as errors and logs name it.
@@ -140,7 +150,8 @@ impl Client {
         }
         match request.send().await {
             Ok(response) => {
-                let address = response.remote_addr();
+                // Behind a proxy it is the proxy's.
+                let address = response.remote_addr().filter(|_| !self.is_proxied);
                 *self.connected_to.lock().unwrap_or_else(PoisonError::into_inner) = address;
                 Ok(response)
             }
@@ -154,13 +165,31 @@ impl Client {
             return refusal;
         }
         let sent = outgoing.begun.load(Ordering::Acquire) && !error.is_connect();
-        Error::Unreachable { origin: self.origin.clone(), reason: deepest(error).into(), sent }
+        let mut reason = deepest(error);
+        // The client's word for a proxy that answers CONNECT with anything but 200.
+        if self.is_proxied && reason.starts_with("tunnel error") {
+            reason = format!("the egress proxy did not let it through ({reason})");
+        }
+        Error::Unreachable { origin: self.origin.clone(), reason: reason.into(), sent }
     }
 
     /// The error of a connection that was cut while an answer was read.
     pub(super) fn cut(&self, error: &(dyn std::error::Error + 'static)) -> Error {
         Error::Unreachable { origin: self.origin.clone(), reason: deepest(error).into(), sent: true }
     }
+}
+
+/// Whether an endpoint is on this machine, by its own word. Those are reached directly.
+fn is_here(url: &Url) -> bool {
+    matches!(class_of_host(url), Ok(Some(AddressClass::Loopback)))
+}
+
+fn through(proxy: &EgressProxy) -> reqwest::Result<reqwest::Proxy> {
+    let through = reqwest::Proxy::all(proxy.url.clone())?.no_proxy(None);
+    Ok(match &proxy.credentials {
+        Some((user, password)) => through.basic_auth(user, password),
+        None => through,
+    })
 }
 
 /// The body, which asks the gate when the connection is there and its bytes are wanted.

@@ -40,6 +40,7 @@ fn events_are_the_same_however_their_bytes_come() {
         addresses: AddressRule::default(),
         resolve: Vec::new(),
         extra_ca: Vec::new(),
+        proxy: None,
         offers: crate::Offers::default(),
         opening: crate::spec::Opening::default(),
         limits: Limits::default(),

@@ -207,6 +207,7 @@ impl Endpoint {
             },
             resolve: Vec::new(),
             extra_ca: Vec::new(),
+            proxy: None,
             offers: Offers::default(),
             opening: Opening::default(),
             limits: Limits { probe: PATIENCE, ..Limits::default() },
