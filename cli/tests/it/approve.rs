@@ -58,9 +58,9 @@ fn yes_sends_exactly_the_hashes_that_were_shown_and_waits_until_it_is_in_force()
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(
         fake.only("POST").json(),
-        json!({"functions": [{"version": "1.0.0", "tool": "team", "function": "hello",
+        json!({"functions": [{"version": "1.0.0", "tool": "team", "function": "hello", "edge": null,
                               "approved": "v1:sha256:aa", "seen": SEEN}],
-               "origins": [], "attended": false})
+               "origins": [], "edge": null, "attended": false})
     );
     assert!(text(&output.stdout).contains("In force on 3 of 3 nodes after"), "{}", text(&output.stdout));
 }

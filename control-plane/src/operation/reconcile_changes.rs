@@ -253,6 +253,9 @@ async fn record(
         }
     }
     changes::set_states(tx.tx(), key, &done, State::Approved).await?;
+    for one in approved {
+        volatile::delete(tx.tx(), key, &one.function).await?;
+    }
     changes::set_states(tx.tx(), key, &over, State::Restored).await?;
     if !over.is_empty() {
         changes::prune(tx.tx(), key, RESTORED_KEPT).await?;
@@ -295,9 +298,13 @@ async fn note_volatile(
     }
     let functions: BTreeSet<&Arc<str>> = new.iter().map(|(one, _)| &one.function).collect();
     for function in functions {
+        // Where people look and approve, forms that came before say nothing.
+        let is_approved =
+            |variant: &&Variant| variant.function == *function && variant.state == State::Approved;
+        let decided = stored.iter().filter(is_approved).map(|variant| variant.first_seen_at).max();
         let mut forms: BTreeMap<ListingHash, domain::time::Timestamp> = stored
             .iter()
-            .filter(|variant| variant.function == *function)
+            .filter(|variant| variant.function == *function && Some(variant.first_seen_at) > decided)
             .filter_map(|variant| Some((variant.seen?, variant.first_seen_at)))
             .collect();
         let came = new.iter().filter(|(one, _)| one.function == *function);

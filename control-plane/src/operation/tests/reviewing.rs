@@ -228,6 +228,26 @@ fn a_function_that_never_holds_still_is_volatile_after_eight_forms_and_asked_for
 }
 
 #[test]
+fn a_function_whose_forms_people_approve_is_not_volatile() {
+    on_both(|bench| async move {
+        let (fleet, node) = fleet(bench).await;
+        let mut before = "a";
+        for text in ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"] {
+            fleet.lists(&node, V, "team", &[("hello", text), ("bye", "b")]).await;
+            let shown = FunctionDifference {
+                version: version(V),
+                edge: None,
+                ..difference("hello", Some(before), text)
+            };
+            let decided = approve(&fleet.store, &fleet.by(), &approval(vec![shown])).await.unwrap();
+            assert_eq!(decided.functions.len(), 1, "{text}: {:?}", decided.stale);
+            before = text;
+        }
+        assert!(of_tool(&fleet).await.is_empty());
+    });
+}
+
+#[test]
 fn a_volatile_function_that_held_still_for_an_hour_is_told_of_again() {
     on_both(|bench| async move {
         let (fleet, node) = fleet(bench).await;
