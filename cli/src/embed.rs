@@ -37,6 +37,8 @@ pub(crate) struct ServerPlan {
     pub node_address: Option<String>,
     /// The key of the fleet's authority; `ca.key` in `data` if there is none.
     pub authority_key: Option<PathBuf>,
+    /// The key that secrets are sealed with; without it, the data folder's.
+    pub secrets_key: Option<PathBuf>,
     /// Life of nodes' certificates, if not a day.
     pub node_certificate_life: Option<Duration>,
 }
@@ -52,6 +54,7 @@ pub(crate) async fn start_server(plan: ServerPlan) -> Result<Server> {
     config.node_listen = plan.node;
     config.node_address = plan.node_address;
     config.authority_key = plan.authority_key;
+    config.secrets_key = plan.secrets_key;
     config.node_certificate_life = plan.node_certificate_life.unwrap_or(config.node_certificate_life);
     Ok(Server::start(config).await?)
 }

@@ -13,6 +13,7 @@ mod blocks;
 mod candidates;
 mod catalog;
 mod changes;
+mod connections;
 mod edges;
 mod expulsions;
 mod facts;
@@ -47,6 +48,7 @@ use domain::role::Action;
 use domain::time::Timestamp;
 use tower_http::catch_panic::CatchPanicLayer;
 
+use crate::connector::Connector;
 use crate::store::{Blobs, NodeRecord, Store};
 
 /// Bytes of a JSON body: an approval of 10,000 functions with two hashes each has four millions.
@@ -130,6 +132,8 @@ pub struct AppState {
     pub blobs: Blobs,
     /// The streams.
     pub fleet: Arc<dyn FleetView>,
+    /// What remote tools are reached with.
+    pub connector: Connector,
     /// For join strings.
     pub door: Door,
     /// The time.
@@ -163,6 +167,7 @@ pub fn router(state: AppState) -> Router {
         .nest("/api/v1", api)
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
+        .route("/oauth/callback", get(connections::callback))
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::no_such_method)
         .layer(DefaultBodyLimit::max(BODY_MAX))
@@ -174,8 +179,8 @@ pub fn router(state: AppState) -> Router {
 /// Every endpoint, with what its bearer must be allowed.
 pub(crate) fn routes() -> Vec<Route> {
     use Action::{
-        AdmitNodes, Approve, Assign, Block, CreateEdge, ExpelNodes, ManageTokens, Push, SetFleetPolicy,
-        SetPolicy, View,
+        AdmitNodes, Approve, Assign, Block, CreateEdge, ExpelNodes, ManageTokens, Push, SetConnection,
+        SetFleetPolicy, SetPolicy, View,
     };
     let read = MethodFilter::GET;
     let (post, put, delete) = (MethodFilter::POST, MethodFilter::PUT, MethodFilter::DELETE);
@@ -214,6 +219,11 @@ pub(crate) fn routes() -> Vec<Route> {
         route(post, "/nodes/{node}/evict", ExpelNodes, expulsions::evict),
         route(post, "/nodes/{node}/ban", ExpelNodes, expulsions::ban),
         route(post, "/nodes/{node}/keep", ExpelNodes, expulsions::keep),
+        route(read, "/connections", View, connections::list),
+        route(put, "/connections/{plugin}/{name}", SetConnection, connections::set),
+        route(delete, "/connections/{plugin}/{name}", SetConnection, connections::remove),
+        route(post, "/connections/{plugin}/{name}/authorize", SetConnection, connections::authorize),
+        route(post, "/connections/{plugin}/{name}/test", SetConnection, connections::test),
         route(read, "/join-tokens", AdmitNodes, join_tokens::list),
         route(post, "/join-tokens", AdmitNodes, join_tokens::create),
         route(delete, "/join-tokens/{id}", AdmitNodes, join_tokens::revoke),

@@ -7,6 +7,7 @@
 mod admission;
 mod bundle;
 mod codec;
+mod connections;
 mod door;
 mod enroll;
 mod port;
@@ -21,6 +22,7 @@ use tokio_util::task::TaskTracker;
 
 pub use port::serve;
 
+use crate::connector::Connector;
 use crate::fleet::Fleet;
 use crate::pki::Authority;
 use crate::store::{Blobs, Store};
@@ -34,6 +36,8 @@ pub struct Context {
     pub blobs: Blobs,
     /// Streams and parts.
     pub fleet: Fleet,
+    /// What remote tools are reached with.
+    pub connector: Connector,
     /// Issues and checks certificates.
     pub authority: Arc<Authority>,
     /// The wall clock, for what is recorded and signed.
@@ -62,6 +66,7 @@ pub fn routes(context: &Arc<Context>) -> axum::Router {
     let (enroll, identity) = enroll::services(context);
     tonic::service::Routes::new(enroll)
         .add_service(identity)
+        .add_service(connections::service(context))
         .add_service(service::FleetService::new(Arc::clone(context)))
         .into_axum_router()
         .merge(bundle::route(Arc::clone(context)))

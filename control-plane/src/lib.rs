@@ -4,12 +4,15 @@
 
 pub mod api;
 pub mod auth;
+pub mod connector;
 pub mod fleet;
 pub mod grpc;
+pub mod oauth;
 pub mod operation;
 pub mod pki;
 pub mod server;
 pub mod simulation;
 pub mod store;
+pub mod vault;
 
 pub use server::{Config, Server};

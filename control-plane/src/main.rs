@@ -38,6 +38,9 @@ struct Settings {
     /// The key of the fleet's authority; by default `ca.key` in the data folder.
     #[arg(long, env = "PINTLE_CA_KEY")]
     ca_key: Option<PathBuf>,
+    /// The key that secrets of connections are sealed with; by default `secrets.key` in the data folder.
+    #[arg(long, env = "PINTLE_SECRETS_KEY")]
+    secrets_key: Option<PathBuf>,
     /// How long certificates of nodes last, such as `24h`; nodes renew them at half of it.
     #[arg(long, env = "PINTLE_NODE_CERTIFICATE_LIFE", default_value = "24h", value_parser = life)]
     node_certificate_life: Duration,
@@ -65,6 +68,7 @@ async fn main() -> anyhow::Result<()> {
         node_address: settings.node_address,
         fleet_name: settings.fleet_name,
         authority_key: settings.ca_key,
+        secrets_key: settings.secrets_key,
         node_certificate_life: settings.node_certificate_life,
         ..Config::new(settings.data)
     })

@@ -17,6 +17,7 @@ pub mod issue_join_token;
 pub mod issue_token;
 pub mod join;
 pub mod keep_session;
+pub(crate) mod keep_token;
 pub mod load_nodes;
 pub mod load_part;
 mod notation;
@@ -27,11 +28,13 @@ mod reconcile_changes;
 pub mod record_held;
 pub mod record_listing;
 pub mod reject;
+pub mod remove_connection;
 pub mod remove_node;
 pub mod renew;
 mod review;
 pub mod rewind;
 pub mod roll_authority;
+pub mod set_connection;
 pub mod set_fleet_policy;
 pub mod set_policy;
 pub mod start_fleet;
@@ -166,6 +169,8 @@ codes! {
     StandingDiffers = "standing_differs",
     /// What was shown has changed meanwhile; nothing was done for it.
     ApprovalStale = "approval_stale",
+    /// A connection comes to nothing: an authorization server refuses, or a secret is not where it should be.
+    ConnectionRefused = "connection_refused",
     /// The fleet's policy wants somebody else to approve.
     FourEyes = "four_eyes",
     /// No token, or none that is in force.

@@ -49,6 +49,8 @@ pub struct Config {
     pub fleet_name: String,
     /// The file with the key of the fleet's authority; without it, `ca.key` in the data folder.
     pub authority_key: Option<PathBuf>,
+    /// The file with the key that the fleet's secrets are sealed with; without it, `secrets.key` in the data folder.
+    pub secrets_key: Option<PathBuf>,
     /// Life of the certificates that nodes get, at least a second; they renew them at half of it.
     pub node_certificate_life: Duration,
 }
@@ -64,6 +66,7 @@ impl Config {
             node_address: None,
             fleet_name: "fleet".to_owned(),
             authority_key: None,
+            secrets_key: None,
             node_certificate_life: pki::NODE_CERTIFICATE_LIFE,
         }
     }
@@ -130,6 +133,12 @@ pub enum Error {
     /// Keys and certificates.
     #[error("prepare the fleet's authority")]
     Authority(#[from] pki::Error),
+    /// The key that secrets are sealed with.
+    #[error("prepare the key of the fleet's secrets")]
+    Vault(#[from] crate::vault::Error),
+    /// TLS to authorization servers.
+    #[error("prepare TLS to authorization servers")]
+    Asker(#[source] reqwest::Error),
     /// The parts of the edges.
     #[error("prepare the plugin sets")]
     Fleet(#[from] fleet::Error),

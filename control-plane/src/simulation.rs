@@ -23,8 +23,10 @@ use tokio::runtime::Runtime;
 pub use crate::grpc::stream::simulated::SimulatedStream;
 pub use prepared::{Prepared, Pushed};
 
+use crate::connector::Connector;
 use crate::fleet::Fleet;
 use crate::grpc::Context;
+use crate::oauth::Asker;
 use crate::operation::approve::{Approval, approve};
 use crate::operation::assign::assign;
 use crate::operation::assign_candidate::assign_candidate;
@@ -36,6 +38,7 @@ use crate::pki::HeadSigner;
 use crate::store::changes::{self, State};
 use crate::store::sightings::{self, Place};
 use crate::store::{Store, audits, nodes, snapshots};
+use crate::vault::Vault;
 
 thread_local! {
     /// Monotonic and wall-clock milliseconds of the server that is at work on this thread.
@@ -157,11 +160,14 @@ impl Database {
         let prepared = &self.prepared;
         let signer = HeadSigner::open(&prepared.folder.join("signer.key"), &prepared.authority)
             .map_err(failed("open the signer of heads"))?;
+        let vault = Arc::new(Vault::passing().map_err(failed("make a key of secrets"))?);
+        let asker = Asker::new().map_err(failed("prepare TLS"))?;
         let context = self.runtime.block_on(async {
             Context {
                 store: self.store.clone(),
                 blobs: prepared.blobs.clone(),
                 fleet: Fleet::new(self.store.clone(), signer, wall, random),
+                connector: Connector::new(self.store.clone(), vault, asker, wall),
                 authority: Arc::clone(&prepared.authority),
                 clock: wall,
                 monotonic,

@@ -9,6 +9,7 @@ pub mod block;
 pub mod breaker;
 pub mod change;
 pub mod clone;
+pub mod connection;
 pub mod digest;
 pub mod fresh;
 pub mod guard;

@@ -13,8 +13,8 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use content::{
-    FRESH_FOR_MS, FunctionTrust, Grant, GrantUse, Grants, Kind, OriginTrust, Plan, PlannedPlugin,
-    PlannedTool, PlannedVersion, Policy, ToolLimits, ToolTrust, Trust, VersionTrust,
+    FRESH_FOR_MS, FunctionTrust, Grant, GrantUse, Grants, Kind, OriginTrust, Plan, PlannedConnection,
+    PlannedPlugin, PlannedTool, PlannedVersion, Policy, ToolLimits, ToolTrust, Trust, VersionTrust,
 };
 
 use crate::digest::Digest;

@@ -32,6 +32,8 @@ pub enum Action {
     SetPolicy,
     /// Sets what the whole fleet holds to.
     SetFleetPolicy,
+    /// Sets what remote tools are reached with.
+    SetConnection,
     /// Assigns a version to an edge or takes it away.
     Assign,
     /// Makes, lists and revokes join tokens.
@@ -75,12 +77,13 @@ impl fmt::Display for Role {
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::View,
         Self::Push,
         Self::CreateEdge,
         Self::SetPolicy,
         Self::SetFleetPolicy,
+        Self::SetConnection,
         Self::Assign,
         Self::AdmitNodes,
         Self::ExpelNodes,
@@ -97,6 +100,7 @@ impl Action {
             Self::CreateEdge => "make edges",
             Self::SetPolicy => "set an edge's policy",
             Self::SetFleetPolicy => "set the fleet's policy",
+            Self::SetConnection => "set connections",
             Self::Assign => "assign versions",
             Self::AdmitNodes => "let nodes join",
             Self::ExpelNodes => "take nodes out of the fleet",
@@ -118,6 +122,7 @@ pub const fn allows(role: Role, action: Action) -> bool {
                 Action::View
                     | Action::CreateEdge
                     | Action::SetPolicy
+                    | Action::SetConnection
                     | Action::Assign
                     | Action::AdmitNodes
                     | Action::Block
@@ -160,6 +165,7 @@ mod tests {
                     Action::View,
                     Action::CreateEdge,
                     Action::SetPolicy,
+                    Action::SetConnection,
                     Action::Assign,
                     Action::AdmitNodes,
                     Action::Block,

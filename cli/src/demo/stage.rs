@@ -90,6 +90,7 @@ impl Stage {
             node: ANY,
             node_address: None,
             authority_key: None,
+            secrets_key: None,
             node_certificate_life: None,
         };
         let server = embed::start_server(plan).await?;

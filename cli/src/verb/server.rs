@@ -40,6 +40,9 @@ pub(crate) struct Args {
     /// The key of the fleet's authority, the same for all servers [default: ca.key in the data folder]
     #[arg(long, value_name = "FILE")]
     pub ca_key: Option<PathBuf>,
+    /// The key that secrets of connections are sealed with, the same for all servers [default: secrets.key in the data folder]
+    #[arg(long, value_name = "FILE")]
+    pub secrets_key: Option<PathBuf>,
     /// How long certificates of nodes last; nodes renew them at half of it
     #[arg(long, default_value = "24h", value_parser = humantime::parse_duration, value_name = "TIME")]
     pub node_certificate_life: Duration,
@@ -71,6 +74,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         node: args.node_listen,
         node_address: args.node_address,
         authority_key: args.ca_key,
+        secrets_key: args.secrets_key,
         node_certificate_life: Some(args.node_certificate_life),
     })
     .await?;

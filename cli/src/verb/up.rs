@@ -65,6 +65,7 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
         node: node_port(args, place)?,
         node_address: None,
         authority_key: None,
+        secrets_key: None,
         node_certificate_life: None,
     })
     .await?;

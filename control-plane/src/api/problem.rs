@@ -114,6 +114,7 @@ const fn status(code: Code) -> StatusCode {
         Code::VersionDiffers
         | Code::ToolTaken
         | Code::ApprovalStale
+        | Code::ConnectionRefused
         | Code::NotAdoptable
         | Code::StandingDiffers => StatusCode::CONFLICT,
         Code::JoinRefused

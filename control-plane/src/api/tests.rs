@@ -56,6 +56,12 @@ impl Port {
             store: fleet.store.clone(),
             blobs: fleet.blobs.clone(),
             fleet: Arc::clone(&streams) as Arc<dyn FleetView>,
+            connector: crate::connector::Connector::new(
+                fleet.store.clone(),
+                Arc::new(crate::vault::Vault::passing().unwrap()),
+                crate::oauth::Asker::new().unwrap(),
+                || Timestamp::from_millis(1_796_000_000_000),
+            ),
             door: Door { node_address: "127.0.0.1:7401".to_owned(), authority_sha256: "ab".repeat(32) },
             clock: Clock::new(|| Timestamp::from_millis(1_796_000_000_000)),
         };

@@ -7,13 +7,14 @@ use domain::digest::{Digest, ListingHash};
 use domain::id::{EdgeName, PluginName, PluginVersion};
 use domain::origin::{Endpoint, PinState};
 use domain::plugin_set::{
-    FunctionTrust, OriginTrust, Part, Plan, PlannedPlugin, PlannedTool, PlannedVersion, Position, Scope,
-    ToolTrust, Trust, VersionTrust,
+    FunctionTrust, OriginTrust, Part, Plan, PlannedConnection, PlannedPlugin, PlannedTool, PlannedVersion,
+    Position, Scope, ToolTrust, Trust, VersionTrust,
 };
 use proto::convert::Content;
 
 use super::Error;
 use super::assign::endpoint_of;
+use crate::connector::problem;
 use crate::store::pins::{StoredPin, endpoint_text};
 use crate::store::{
     Store, StoredBlock, Transaction, assignments, blocks, candidates, heads, listings, nodes, pins, plugins,
@@ -152,11 +153,11 @@ fn origin_trust(stored: &StoredPin) -> OriginTrust {
 async fn load_plan(tx: &mut Transaction, edge: &EdgeName) -> Result<Plan, Error> {
     let mut plugins: BTreeMap<PluginName, PlannedPlugin> = BTreeMap::new();
     for assignment in assignments::of_edge(tx, edge).await? {
-        let installed = load_planned(tx, &assignment.version).await?;
+        let installed = load_planned(tx, edge, &assignment.version).await?;
         plugins.entry(assignment.version.plugin).or_default().installed = installed;
     }
     for candidate in candidates::of_edge(tx, edge).await? {
-        let planned = load_planned(tx, &candidate.version).await?;
+        let planned = load_planned(tx, edge, &candidate.version).await?;
         let source = candidate.source;
         plugins.entry(candidate.version.plugin).or_default().candidate =
             planned.map(|planned| (source, planned));
@@ -166,17 +167,39 @@ async fn load_plan(tx: &mut Transaction, edge: &EdgeName) -> Result<Plan, Error>
 
 async fn load_planned(
     tx: &mut Transaction,
+    edge: &EdgeName,
     version: &PluginVersion,
 ) -> Result<Option<PlannedVersion>, Error> {
     let Some(stored) = plugins::get(tx, version).await? else { return Ok(None) };
-    let tools = plugins::tools(tx, version).await?.into_iter();
+    let mut tools = BTreeMap::new();
+    for tool in plugins::tools(tx, version).await? {
+        let connection = match &tool.connection {
+            Some(name) => Some(load_connection(tx, edge, (version, name)).await?),
+            None => None,
+        };
+        tools.insert(tool.tool, PlannedTool { kind: tool.kind, url: tool.url.map(Into::into), connection });
+    }
     Ok(Some(PlannedVersion {
         version: version.clone(),
         content_digest: stored.content_digest,
         archive_sha256: stored.archive_sha256,
         archive_length: stored.archive_length,
-        tools: tools
-            .map(|tool| (tool.tool, PlannedTool { kind: tool.kind, url: tool.url.map(Into::into) }))
-            .collect(),
+        tools,
     }))
+}
+
+/// What nodes of the edge reach a tool with, without its secrets.
+async fn load_connection(
+    tx: &mut Transaction,
+    edge: &EdgeName,
+    (version, name): (&PluginVersion, &str),
+) -> Result<PlannedConnection, Error> {
+    let (connection, problem) = problem(tx, (version, name), edge).await?;
+    let params = connection.iter().flat_map(|connection| &connection.params);
+    Ok(PlannedConnection {
+        name: connection.as_ref().map_or_else(|| name.to_owned(), |connection| connection.key.id()).into(),
+        version: connection.as_ref().map_or(0, |connection| connection.version),
+        params: params.map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect(),
+        problem: problem.map(Into::into),
+    })
 }

@@ -53,3 +53,15 @@ pub async fn bind_authority(store: &Store, by: &By, key_sha256: &str) -> Result<
     tx.commit(by.now).await?;
     Ok(bound)
 }
+
+/// Binds the fleet to the key of its secrets at the first start; later, answers with the key that it is bound to.
+///
+/// # Errors
+/// What the store says.
+pub async fn bind_secrets(store: &Store, by: &By, key_sha256: &str) -> Result<String, Error> {
+    let mut tx = store.begin_write().await?;
+    meta::set_once(tx.tx(), meta::SECRETS_KEY, key_sha256).await?;
+    let bound = meta::get(tx.tx(), meta::SECRETS_KEY).await?.unwrap_or_default();
+    tx.commit(by.now).await?;
+    Ok(bound)
+}

@@ -15,13 +15,16 @@ use super::folder::DataFolder;
 use super::{CERTIFICATE_LIFE_MAX, Chain, Config, Error, Server};
 use crate::api::{self, AppState, Clock, Door};
 use crate::auth::first_start;
+use crate::connector::Connector;
 use crate::fleet::Fleet;
 use crate::grpc::{self, Context};
+use crate::oauth::Asker;
 use crate::operation::By;
 use crate::operation::roll_authority::{bind_next, switch};
-use crate::operation::start_fleet::{bind_authority, start_fleet};
+use crate::operation::start_fleet::{bind_authority, bind_secrets, start_fleet};
 use crate::pki::{self, Authority, AuthorityFiles, HeadSigner, ServerKey, server_config};
 use crate::store::{self, Blobs, Store, meta};
+use crate::vault::Vault;
 
 /// How many connections may wait to be accepted: those of a fleet that comes back at once, as far
 /// as the kernel allows.
@@ -45,6 +48,9 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
     let signer = HeadSigner::open(&folder.path().join("signer.key"), &authority)?;
     let admin_token = first_start::admin_token(&store, &by, folder.path()).await.map_err(Error::Prepare)?;
     let blobs = open_blobs(folder.path())?;
+    let vault = Arc::new(open_vault(&config, &store, &by).await?);
+    let asker = Asker::new().map_err(Error::Asker)?;
+    let connector = Connector::new(store.clone(), vault, asker, now);
 
     let people = listen("people", config.people_listen)?;
     let nodes = listen("nodes", config.node_listen)?;
@@ -58,6 +64,7 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
         store: store.clone(),
         blobs: blobs.clone(),
         fleet: fleet.clone(),
+        connector: connector.clone(),
         authority: Arc::clone(&authority),
         clock: now,
         monotonic,
@@ -67,6 +74,7 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
         store: store.clone(),
         blobs,
         fleet: Arc::new(fleet.clone()),
+        connector,
         door: Door { node_address: advertised.clone(), authority_sha256: authority.key_digest().to_string() },
         clock: Clock::new(now),
     });
@@ -144,6 +152,19 @@ async fn open_authority(config: &Config, store: &Store, by: &By, fleet: &str) ->
         authority = authority.beside(&Authority::open(&files.previous, fleet, None)?);
     }
     Ok(authority)
+}
+
+/// What the fleet's secrets are sealed with: made by the first server, the same for each after it.
+async fn open_vault(config: &Config, store: &Store, by: &By) -> Result<Vault, Error> {
+    let path = config.secrets_key.clone().unwrap_or_else(|| config.data.join("secrets.key"));
+    let mut tx = store.read().await.map_err(Error::Store)?;
+    let bound = meta::get(&mut tx, meta::SECRETS_KEY).await.map_err(Error::Store)?;
+    drop(tx);
+    let vault = Vault::open(&path, bound.as_deref())?;
+    // Of two servers that start at once on a new database, one binds its key and the other stops.
+    let bound = bind_secrets(store, by, &vault.key_sha256()).await.map_err(Error::Prepare)?;
+    vault.check_bound(&path, &bound)?;
+    Ok(vault)
 }
 
 /// Where the node port is reached: at the advertised host, on loopback, and where it listens if that

@@ -16,6 +16,7 @@ statements! {
     END = "update candidates set ended_at = $3 where edge = $1 and plugin = $2 and ended_at is null";
     OF_EDGE = "select source, plugin, version, set_at, set_by from candidates where edge = $1 and ended_at is null \
                order by plugin";
+    EDGES_OF_PLUGIN = "select distinct edge from candidates where plugin = $1 and ended_at is null order by edge";
     SET_BY = "select 1 from candidates where plugin = $1 and version = $2 and set_by = $3 and ended_at is null limit 1";
     GRANT = "insert into grants (node, plugin, source, version, usage, granted_at, granted_by) \
              values ($1, $2, $3, $4, 'serve', $5, $6) on conflict (node, plugin) do update \
@@ -61,6 +62,15 @@ pub(crate) async fn end(
 /// Whether some edge tries the version because this person said so.
 pub(crate) async fn set_by(tx: &mut Transaction, version: &PluginVersion, who: &str) -> Result<bool, Error> {
     Ok(tx.row(SET_BY, args![&version.plugin, &version.version, who]).await?.is_some())
+}
+
+/// The edges that try a version of the plugin.
+pub(crate) async fn edges_of_plugin(
+    tx: &mut Transaction,
+    plugin: &PluginName,
+) -> Result<Vec<EdgeName>, Error> {
+    let rows = tx.rows(EDGES_OF_PLUGIN, args![plugin]).await?;
+    rows.iter().map(|row| row.parsed(0, EdgeName::parse)).collect()
 }
 
 /// What an edge tries, by plugin.

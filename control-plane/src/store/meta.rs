@@ -25,6 +25,11 @@ pub(crate) const APPROVE_NOTATION: &str = "policy.approve_notation";
 /// Whether nobody approves what they pushed or assigned.
 pub(crate) const FOUR_EYES: &str = "policy.four_eyes";
 
+/// Counted up at each change of a connection.
+pub(crate) const CONNECTIONS: &str = "connections.version";
+/// SHA-256 of the key that secrets are sealed with, hexadecimal.
+pub(crate) const SECRETS_KEY: &str = "secrets.key_sha256";
+
 statements! {
     GET = "select value from meta where key = $1";
     PUT = "insert into meta (key, value) values ($1, $2) on conflict (key) do update set value = excluded.value";

@@ -57,6 +57,12 @@ const STEPS: &[(i64, &str, &str, &str)] = &[
         include_str!("../../../migrations/sqlite/0009_scopes.sql"),
         include_str!("../../../migrations/postgres/0009_scopes.sql"),
     ),
+    (
+        10,
+        "connections",
+        include_str!("../../../migrations/sqlite/0010_connections.sql"),
+        include_str!("../../../migrations/postgres/0010_connections.sql"),
+    ),
 ];
 
 /// Brings the tables to this version's form. Of `SQLite`, the caller holds the [`lock`].

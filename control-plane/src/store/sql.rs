@@ -281,6 +281,11 @@ impl Row {
         bytes,
         Vec<u8>
     );
+    getter!(
+        /// Bytes that may be null.
+        bytes_or_null,
+        Option<Vec<u8>>
+    );
 
     /// A count, length, generation or sequence.
     pub(crate) fn count(&self, index: usize) -> Result<u64, Error> {
@@ -385,6 +390,12 @@ impl From<Timestamp> for Arg {
 impl From<Vec<u8>> for Arg {
     fn from(value: Vec<u8>) -> Self {
         Self::Bytes(Some(value))
+    }
+}
+
+impl From<Option<Vec<u8>>> for Arg {
+    fn from(value: Option<Vec<u8>>) -> Self {
+        Self::Bytes(value)
     }
 }
 

@@ -21,6 +21,7 @@ fn statements() -> Vec<Statement> {
         blocks::STATEMENTS,
         candidates::STATEMENTS,
         changes::STATEMENTS,
+        connections::STATEMENTS,
         edges::STATEMENTS,
         heads::STATEMENTS,
         listings::STATEMENTS,

@@ -164,6 +164,21 @@ pub enum Event {
     BlockSet { block: String, edge: Option<EdgeName>, target: String, reason: String },
     /// A person lifted a block.
     BlockLift { block: String, edge: Option<EdgeName>, target: String },
+    /// What remote tools are reached with was set, on every edge if none is named: per secret where it is.
+    ConnectionSet {
+        connection: String,
+        edge: Option<EdgeName>,
+        params: BTreeMap<String, String>,
+        secrets: BTreeMap<String, String>,
+        headers: Vec<String>,
+        oauth: Option<String>,
+    },
+    /// It was taken off the record, with its secrets and tokens.
+    ConnectionRemove { connection: String, edge: Option<EdgeName> },
+    /// An authorization server gave a token for it, for the first time or again.
+    ConnectionAuthorize { connection: String, edge: Option<EdgeName>, issuer: String },
+    /// Its authorization server gives no token any longer.
+    ConnectionRefused { connection: String, edge: Option<EdgeName>, reason: String },
     /// A node sent a listing whose hash was not asked for, or that is not in canonical form.
     ListingFalse { node: NodeName, hash: ListingHash, fault: String },
     /// A node holds what the database lost: it was restored from a copy, and a new epoch begins.
@@ -217,6 +232,10 @@ impl Event {
             Self::EndpointApprove { .. } => "plugin.endpoint.approve",
             Self::BlockSet { .. } => "block.set",
             Self::BlockLift { .. } => "block.lift",
+            Self::ConnectionSet { .. } => "connection.set",
+            Self::ConnectionRemove { .. } => "connection.remove",
+            Self::ConnectionAuthorize { .. } => "connection.authorize",
+            Self::ConnectionRefused { .. } => "connection.refused",
             Self::ListingFalse { .. } => "plugin.listing.false",
             Self::StoreRewound { .. } => "fleet.store.rewound",
             Self::OrphansFound { .. } => "fleet.orphans.found",
@@ -226,8 +245,8 @@ impl Event {
         }
     }
 
-    /// What it was done to: `plugin/NAME`, `edge/NAME`, `node/NAME`, `token/ID`, `join_token/ID`, `block/ID` or
-    /// `fleet`.
+    /// What it was done to: `plugin/NAME`, `edge/NAME`, `node/NAME`, `token/ID`, `join_token/ID`, `block/ID`,
+    /// `connection/PLUGIN/NAME` or `fleet`.
     pub fn subject(&self) -> String {
         match self {
             Self::FleetCreate { .. }
@@ -249,6 +268,10 @@ impl Event {
             | Self::NodeClone { node_name, .. }
             | Self::NodeKeep { node_name, .. }
             | Self::NodeVersionsSet { node_name, .. } => format!("node/{node_name}"),
+            Self::ConnectionSet { connection, .. }
+            | Self::ConnectionRemove { connection, .. }
+            | Self::ConnectionAuthorize { connection, .. }
+            | Self::ConnectionRefused { connection, .. } => format!("connection/{connection}"),
             Self::ListingFalse { node, .. } => format!("node/{node}"),
             Self::EdgeCreate { edge }
             | Self::OrphansFound { edge, .. }
@@ -291,6 +314,10 @@ impl Event {
             Self::StoreRewound { .. } | Self::OrphansFound { .. } | Self::OrphansDecided { .. } => {
                 self.fields_of_store()
             }
+            Self::ConnectionSet { .. }
+            | Self::ConnectionRemove { .. }
+            | Self::ConnectionAuthorize { .. }
+            | Self::ConnectionRefused { .. } => self.fields_of_connection(),
             Self::NodeRenew { .. }
             | Self::NodeEvict { .. }
             | Self::NodeBan { .. }

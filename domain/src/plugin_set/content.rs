@@ -107,6 +107,21 @@ pub struct PlannedTool {
     pub kind: Kind,
     /// For kind `url`.
     pub url: Option<Arc<str>>,
+    /// What it is reached with, for kind `url` with a connection.
+    pub connection: Option<PlannedConnection>,
+}
+
+/// What a remote tool is reached with, without its secrets: nodes fetch those.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct PlannedConnection {
+    /// As listings over it are reported.
+    pub name: Arc<str>,
+    /// Another one whenever anything of it changed; 0: it was not set.
+    pub version: u64,
+    /// Parameters that are no secrets.
+    pub params: BTreeMap<Arc<str>, Arc<str>>,
+    /// Why it is of no use now, for people.
+    pub problem: Option<Arc<str>>,
 }
 
 /// How a tool runs (50-plugins, 5).

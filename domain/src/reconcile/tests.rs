@@ -28,7 +28,10 @@ fn planned(name: &str) -> PlannedVersion {
         content_digest: Digest::of(name.as_bytes()),
         archive_sha256: Digest::of(b"archive"),
         archive_length: 1,
-        tools: tools.into_iter().map(|(id, kind)| (id, PlannedTool { kind, url: None })).collect(),
+        tools: tools
+            .into_iter()
+            .map(|(id, kind)| (id, PlannedTool { kind, url: None, connection: None }))
+            .collect(),
     }
 }
 

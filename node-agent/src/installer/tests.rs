@@ -69,7 +69,9 @@ async fn bench_on(data: Option<&Path>, tools: &[(&str, Kind)], content: &str) ->
     installer.from = format!("http://{address}/bundles/");
     let tools: BTreeMap<ToolId, PlannedTool> = tools
         .iter()
-        .map(|(id, kind)| (ToolId::parse(id).unwrap(), PlannedTool { kind: *kind, url: None }))
+        .map(|(id, kind)| {
+            (ToolId::parse(id).unwrap(), PlannedTool { kind: *kind, url: None, connection: None })
+        })
         .collect();
     let planned = PlannedVersion {
         version: packed.version,

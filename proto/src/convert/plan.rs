@@ -1,11 +1,14 @@
 //! `PlanEntry` and `GrantEntry`, the resources of `plan` and `grants`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use domain::id::{PluginName, PluginVersion};
-use domain::plugin_set::{Grant, GrantUse, Kind, PlannedPlugin, PlannedTool, PlannedVersion};
+use domain::plugin_set::{
+    Grant, GrantUse, Kind, PlannedConnection, PlannedPlugin, PlannedTool, PlannedVersion,
+};
 
-use super::fields::{at_most, cut, digest, id, named, plugin_version, tool, twice, value};
+use super::fields::{at_most, cut, digest, id, named, plugin_version, short, tool, twice, value};
 use super::{Error, LIST_MAX, NAME_MAX};
 use crate::v1;
 
@@ -45,6 +48,7 @@ impl From<&PlannedVersion> for v1::PlannedVersion {
             tool: tool.as_str().to_owned(),
             kind: planned.kind.as_str().to_owned(),
             url: planned.url.as_deref().unwrap_or_default().to_owned(),
+            connection: planned.connection.as_ref().map(connection_out),
         });
         Self {
             version: planned.version.version.to_string(),
@@ -68,7 +72,8 @@ fn planned_version(plugin: &PluginName, wire: &v1::PlannedVersion) -> Result<Pla
             value("PlannedTool.kind", &planned.kind, "a kind of tool that this version knows")
         })?;
         let url = (!planned.url.is_empty()).then(|| planned.url.as_str().into());
-        if tools.insert(id, PlannedTool { kind, url }).is_some() {
+        let connection = planned.connection.as_ref().map(connection_in).transpose()?;
+        if tools.insert(id, PlannedTool { kind, url, connection }).is_some() {
             return Err(twice("PlannedTool.tool", &planned.tool));
         }
     }
@@ -78,6 +83,37 @@ fn planned_version(plugin: &PluginName, wire: &v1::PlannedVersion) -> Result<Pla
         archive_sha256: digest("PlannedVersion.archive_sha256", &wire.archive_sha256)?,
         archive_length: wire.archive_length,
         tools,
+    })
+}
+
+fn connection_out(connection: &PlannedConnection) -> v1::PlannedConnection {
+    let param = |(name, value): (&Arc<str>, &Arc<str>)| v1::Param {
+        name: name.as_ref().to_owned(),
+        value: value.as_ref().to_owned(),
+    };
+    v1::PlannedConnection {
+        name: connection.name.as_ref().to_owned(),
+        version: connection.version,
+        params: connection.params.iter().map(param).collect(),
+        problem: connection.problem.as_deref().unwrap_or_default().to_owned(),
+    }
+}
+
+fn connection_in(wire: &v1::PlannedConnection) -> Result<PlannedConnection, Error> {
+    at_most("PlannedConnection.params", wire.params.len(), LIST_MAX, "parameters")?;
+    let mut params = BTreeMap::new();
+    for param in &wire.params {
+        let name = short("Param.name", &param.name)?;
+        if params.insert(name, short("Param.value", &param.value)?).is_some() {
+            return Err(twice("Param.name", &param.name));
+        }
+    }
+    at_most("PlannedConnection.problem", wire.problem.len(), URL_MAX, "bytes")?;
+    Ok(PlannedConnection {
+        name: short("PlannedConnection.name", &wire.name)?,
+        version: wire.version,
+        params,
+        problem: (!wire.problem.is_empty()).then(|| wire.problem.as_str().into()),
     })
 }
 

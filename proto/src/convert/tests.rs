@@ -115,7 +115,12 @@ fn each_bad_field_of_plan_is_named() {
         content_digest: hash32(),
         archive_sha256: hash32(),
         archive_length: 7,
-        tools: vec![v1::PlannedTool { tool: "team".into(), kind: "command".into(), url: String::new() }],
+        tools: vec![v1::PlannedTool {
+            tool: "team".into(),
+            kind: "command".into(),
+            url: String::new(),
+            connection: None,
+        }],
     };
     let entry = v1::PlanEntry {
         plugin: "team".into(),
@@ -425,7 +430,7 @@ prop_compose! {
         archive_length in any::<u64>(),
         tools in btree_map(any_tool(), (0usize..5, option::of(any_text())), 0..3),
     ) -> PlannedVersion {
-        let tools = tools.into_iter().map(|(id, (kind, url))| (id, PlannedTool { kind: Kind::ALL[kind], url }));
+        let tools = tools.into_iter().map(|(id, (kind, url))| (id, PlannedTool { kind: Kind::ALL[kind], url, connection: None }));
         let version = PluginVersion::parse(&format!("x@{a}.0.1")).unwrap();
         PlannedVersion { version, content_digest, archive_sha256, archive_length, tools: tools.collect() }
     }

@@ -128,6 +128,23 @@ impl Event {
         }
     }
 
+    pub(super) fn fields_of_connection(&self) -> Value {
+        let edge = |edge: &Option<EdgeName>| edge.as_ref().map(|edge| edge.as_str().to_owned());
+        match self {
+            Self::ConnectionSet { edge: of, params, secrets, headers, oauth, .. } => {
+                json!({ "edge": edge(of), "params": params, "secrets": secrets, "headers": headers, "oauth": oauth })
+            }
+            Self::ConnectionRemove { edge: of, .. } => json!({ "edge": edge(of) }),
+            Self::ConnectionAuthorize { edge: of, issuer, .. } => {
+                json!({ "edge": edge(of), "issuer": visible(issuer) })
+            }
+            Self::ConnectionRefused { edge: of, reason, .. } => {
+                json!({ "edge": edge(of), "reason": visible(reason) })
+            }
+            _ => Value::Null,
+        }
+    }
+
     pub(super) fn fields_of_node(&self) -> Value {
         match self {
             Self::NodeRenew { node, node_name, until, lapsed } => json!({

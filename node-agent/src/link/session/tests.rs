@@ -70,7 +70,11 @@ fn plan(version: &str) -> Content {
         content_digest: Digest::of(b"content"),
         archive_sha256: Digest::of(b"archive"),
         archive_length: 7,
-        tools: [(ToolId::parse("team").unwrap(), PlannedTool { kind: Kind::Command, url: None })].into(),
+        tools: [(
+            ToolId::parse("team").unwrap(),
+            PlannedTool { kind: Kind::Command, url: None, connection: None },
+        )]
+        .into(),
     };
     let entry = PlannedPlugin { installed: Some(planned), candidate: None };
     Content::Plan(Plan { plugins: [(PluginName::parse("team").unwrap(), Arc::new(entry))].into() })
