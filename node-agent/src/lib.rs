@@ -6,6 +6,7 @@
 
 mod arguments;
 pub mod bridge;
+mod credentials;
 mod disk;
 mod expulsion;
 pub mod gateway;

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::credentials::Credentials;
 use crate::expulsion::{Expeller, Expulsion};
 use crate::gateway::{self, Gateway};
 use crate::guard::{Guard, Runtime};
@@ -205,7 +206,8 @@ impl Node {
     async fn start_joined(config: Config, joined: Joined) -> Result<Self, Error> {
         let Joined { identity, counter, ledger, found, installer, installed, token } = joined;
         let identity = Arc::new(identity);
-        let base = Base::start(&config, waiting(&identity), token).await?;
+        let credentials = Credentials::of(Arc::clone(&identity));
+        let base = Base::start(&config, waiting(&identity), token, credentials).await?;
         let Base { guard, runtime, gateway, spool, supervisor } = base;
         let (set, sets) = watch::channel(Arc::new(PluginSet::default()));
         let set = Arc::new(set);
@@ -258,7 +260,8 @@ impl Node {
     async fn start_expelled(config: Config, expelled: Expelled) -> Result<Self, Error> {
         let Expelled { me, name, refusal, token } = expelled;
         tracing::error!(reason = %refusal, "this node was taken out of its fleet");
-        let base = Base::start(&config, view(&me.edge, SetState::Closed(refusal)), token).await?;
+        let closed = view(&me.edge, SetState::Closed(refusal));
+        let base = Base::start(&config, closed, token, Credentials::default()).await?;
         Ok(Self {
             name,
             identity: me,
@@ -331,7 +334,12 @@ struct Base {
 }
 
 impl Base {
-    async fn start(config: &Config, view: View, token: gateway::Token) -> Result<Self, Error> {
+    async fn start(
+        config: &Config,
+        view: View,
+        token: gateway::Token,
+        credentials: Credentials,
+    ) -> Result<Self, Error> {
         let guard = Arc::new(Guard::new(view));
         let runtime = Arc::new(Runtime::default());
         let live = gateway::Live::new(Arc::clone(&guard), Arc::clone(&runtime));
@@ -343,6 +351,7 @@ impl Base {
             shim: config.tools_shim.clone(),
             offers: config.gateway.offers,
             limits: config.tools_limits,
+            credentials,
             egress: config.tools_egress.clone(),
             listeners: vec![gateway.address()],
             work: config.data.join("work"),

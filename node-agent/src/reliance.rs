@@ -227,6 +227,7 @@ mod tests {
         let settings = Settings {
             path: String::new(),
             offers: tools::Offers::default(),
+            credentials: crate::credentials::Credentials::default(),
             egress: crate::Egress::default(),
             limits: tools::Limits::default(),
             shim: None,

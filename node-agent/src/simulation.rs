@@ -215,6 +215,7 @@ impl Node {
         let settings = Settings {
             path: String::new(),
             offers: tools::Offers::default(),
+            credentials: crate::credentials::Credentials::default(),
             egress: crate::node::Egress::default(),
             limits: tools::Limits::default(),
             shim: None,

@@ -23,7 +23,7 @@ use std::time::Duration;
 use domain::fresh::Reliance;
 use domain::guard::view::{PluginState, View};
 use domain::id::{PluginName, PluginVersion, ToolId};
-use domain::plugin_set::{Policy, Trust};
+use domain::plugin_set::{Plan, Policy, Trust};
 use domain::reconcile;
 use domain::refusal::Refusal;
 use domain::time::Timestamp;
@@ -212,6 +212,9 @@ impl Supervisor {
 
     /// Lets the guard go by another `trust`, its texts and another policy.
     pub(crate) fn apply(&self, set: Applied) {
+        if let Some(plan) = &set.plan {
+            self.settings.credentials.plan(plan);
+        }
         self.change(|board, view| {
             if let Some((trust, texts)) = set.trust {
                 view.trust = trust;
@@ -334,6 +337,8 @@ impl Supervisor {
 pub(crate) struct Applied {
     pub(crate) trust: Option<(Arc<Trust>, Texts)>,
     pub(crate) policy: Option<Policy>,
+    /// For what tools are reached with.
+    pub(crate) plan: Option<Plan>,
 }
 
 /// What the guard goes by for one plugin.

@@ -26,7 +26,9 @@ pub use confine::{Confined, Confinement, supported as confines};
 pub use dialog::{Back, ELICITATION, Listener, LogLevel, Offers, Question, ROOTS, Reply, SAMPLING, Said};
 pub use error::{AddressRefusal, EndpointFault, Error, RpcError};
 pub use list::RawList;
-pub use spec::{AddressRule, CommandSpec, EgressProxy, Limits, Opening, ProcessLimits, ToolSpec, UrlSpec};
+pub use spec::{
+    AddressRule, CommandSpec, EgressProxy, Headers, Limits, Opening, ProcessLimits, ToolSpec, UrlSpec,
+};
 pub use start::StartError;
 pub use stdio::Process;
 pub use tool::{Events, Noise, Tool, ToolEvent};

@@ -5,11 +5,13 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use domain::listing::ListLimits;
 use domain::origin::{AddressClass, ClassPolicy, ShownUrl};
-use http::{HeaderName, HeaderValue};
+use http::HeaderMap;
 use url::Url;
 
 use crate::confine::Confinement;
@@ -99,7 +101,7 @@ pub struct UrlSpec {
     /// The endpoint; its origin is the only one that ever gets a request.
     pub url: Url,
     /// Sent with each request, credentials among them.
-    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub headers: Headers,
     /// Which addresses its host may be.
     pub addresses: AddressRule,
     /// Setting `tools.resolve`: the address of a host, instead of asking DNS.
@@ -114,6 +116,36 @@ pub struct UrlSpec {
     pub opening: Opening,
     /// What we wait for and read.
     pub limits: Limits,
+}
+
+/// Headers that go with each request; whoever keeps a copy may replace them while the tool runs, such as a token that
+/// ended.
+#[derive(Clone, Default)]
+pub struct Headers(Arc<ArcSwap<HeaderMap>>);
+
+impl Headers {
+    /// These from here on.
+    pub fn replace(&self, headers: HeaderMap) {
+        self.0.store(Arc::new(headers));
+    }
+
+    /// As they are now.
+    pub(crate) fn now(&self) -> HeaderMap {
+        self.0.load().as_ref().clone()
+    }
+}
+
+impl From<HeaderMap> for Headers {
+    fn from(headers: HeaderMap) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(headers)))
+    }
+}
+
+/// Without their values, which may be secrets.
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.load().keys()).finish()
+    }
 }
 
 /// An HTTP proxy, whose list of allowed hosts stands in for the address guard.
@@ -151,7 +183,7 @@ impl fmt::Debug for UrlSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UrlSpec")
             .field("url", &ShownUrl::from(&self.url))
-            .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .field("headers", &self.headers)
             .field("addresses", &self.addresses)
             .field("opening", &self.opening)
             .field("limits", &self.limits)

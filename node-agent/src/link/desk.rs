@@ -229,7 +229,8 @@ impl Desk {
                 applied.trust = Some((Arc::new(trust.clone()), part.texts.clone()));
             }
             Content::Policy(policy) => applied.policy = Some(policy.clone()),
-            Content::Plan(_) | Content::Grants(_) => {}
+            Content::Plan(plan) => applied.plan = Some(plan.clone()),
+            Content::Grants(_) => {}
         }
         self.supervisor.apply(applied);
         if let Content::Plan(plan) = &content {

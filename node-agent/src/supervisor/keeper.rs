@@ -7,10 +7,11 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use domain::guard::view::RunState;
 use domain::origin::{AddressClass, ClassPolicy, class_of_address};
+use domain::plugin_set::OriginTrust;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tools::{Opening, Tool, ToolEvent, ToolSpec};
+use tools::{Error, Headers, Opening, Tool, ToolEvent, ToolSpec};
 
 use super::Supervisor;
 use super::minding::{AfterList, Minding, NotStarted, exit_reason};
@@ -21,6 +22,9 @@ use crate::guard::{Lists, RealTexts, Relist, Running};
 
 /// How long calls under way may take to end before their tool is stopped.
 const DRAIN: Duration = Duration::from_secs(30);
+
+/// Between two fetches of what a tool is reached with.
+const RENEW_LEAST: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether they have.
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
@@ -45,6 +49,19 @@ struct Up {
     breaker: Arc<Breaker>,
     /// Which addresses it may be at, since it was started.
     addresses: Option<Pinned>,
+    /// What it is reached with, since it was started.
+    shown: Option<Shown>,
+}
+
+/// What a tool's server is shown.
+struct Shown {
+    /// Of the connection; 0 without secrets, since the endpoint waits for a person.
+    version: u64,
+    headers: Headers,
+    /// Names what it was given.
+    name: String,
+    /// When it ends.
+    until: Option<Instant>,
 }
 
 /// The part of an address rule that can change.
@@ -103,6 +120,9 @@ impl Keeping {
         let (exit, exited) = watch::channel(None);
         let Minding { sup, bundle, key, instance, .. } = &self.minding;
         let (trust, policy) = sup.guard.read(|view| (Arc::clone(&view.trust), view.policy.clone()));
+        if let Some(problem) = self.unset() {
+            return Err(self.minding.no_credentials(&problem));
+        }
         let spec = bundle.spec(&key.1, &sup.settings, &trust, &policy);
         let mut spec = spec.map_err(|reason| self.minding.no_spec(&reason))?;
         spec.open_by(self.opening);
@@ -110,6 +130,7 @@ impl Keeping {
             ToolSpec::Url(url) => Some((url.addresses.pinned, url.addresses.policy)),
             ToolSpec::Command(_) => None,
         };
+        let shown = self.shown(&mut spec).await?;
         let events = {
             let (sup, key, relist, instance) = (Arc::clone(sup), key.clone(), relist.clone(), *instance);
             Arc::new(move |event| match event {
@@ -139,7 +160,58 @@ impl Keeping {
             real_texts: Arc::clone(&real_texts),
         };
         sup.runtime.insert(&key.0, &key.1, &running);
-        Ok(Up { tool, exited, requests, lists, real_texts, breaker, addresses })
+        Ok(Up { tool, exited, requests, lists, real_texts, breaker, addresses, shown })
+    }
+
+    /// Why there is nothing to reach it with, as the plan says.
+    fn unset(&self) -> Option<String> {
+        let Minding { sup, bundle, key, .. } = &self.minding;
+        if !bundle.has_connection(&key.1) {
+            return None;
+        }
+        match sup.settings.credentials.planned(key) {
+            Some(planned) => planned.problem.map(|problem| problem.to_string()),
+            None => Some("its connection is not in the plan yet".to_owned()),
+        }
+    }
+
+    /// The version of the connection that it is to be shown; 0: none, while its endpoint waits for a person.
+    fn wanted_version(&self) -> Option<u64> {
+        let Minding { sup, bundle, key, .. } = &self.minding;
+        if !bundle.has_connection(&key.1) {
+            return None;
+        }
+        let is_pinned = sup.guard.read(|view| {
+            let tool = view.trust.versions.get(&key.0).and_then(|version| version.tools.get(&key.1));
+            let origin = tool.and_then(|tool| tool.origin.as_ref());
+            matches!(origin, Some(OriginTrust::Pinned { .. } | OriginTrust::Connection))
+        });
+        let version = sup.settings.credentials.planned(key).map_or(0, |planned| planned.version);
+        Some(if is_pinned { version } else { 0 })
+    }
+
+    /// Has it shown what it is reached with.
+    async fn shown(&self, spec: &mut ToolSpec) -> Result<Option<Shown>, NotStarted> {
+        let (Some(version), ToolSpec::Url(url)) = (self.wanted_version(), spec) else { return Ok(None) };
+        let headers = Headers::default();
+        let mut shown = Shown { version, headers: headers.clone(), name: String::new(), until: None };
+        if version != 0 {
+            self.fetch(&mut shown, "").await.map_err(|reason| self.minding.no_credentials(&reason))?;
+        }
+        url.headers = headers;
+        Ok(Some(shown))
+    }
+
+    /// Fetches what it is reached with.
+    async fn fetch(&self, shown: &mut Shown, refused: &str) -> Result<(), String> {
+        let Minding { sup, key, .. } = &self.minding;
+        let fetched = sup.settings.credentials.fetch(key, refused).await?;
+        shown.headers.replace(fetched.headers);
+        shown.name = fetched.name;
+        // Before it ends, and not at once again however soon that is.
+        let before_end = |valid: Duration| Instant::now() + valid.mul_f64(0.8).max(RENEW_LEAST);
+        shown.until = fetched.valid.map(before_end);
+        Ok(())
     }
 
     /// Lists the tool until something ends it, and takes it down.
@@ -177,6 +249,7 @@ impl Keeping {
             up.lists.send_modify(|lists| *lists = Lists { ended: lists.ended + 1, under_way: false });
             let timer = tokio::time::sleep(delay);
             tokio::pin!(timer);
+            let ends = up.shown.as_ref().and_then(|shown| shown.until);
             let mut is_asked = false;
             loop {
                 tokio::select! {
@@ -190,6 +263,10 @@ impl Keeping {
                         timer.as_mut().reset(sooner);
                     }
                     () = &mut timer => break,
+                    () = at(ends) => {
+                        self.renew(up, "").await;
+                        break;
+                    }
                     _ = changed.changed() => {
                         if self.is_changed(up) {
                             return End::Changed;
@@ -201,10 +278,17 @@ impl Keeping {
     }
 
     /// Lists once. Says when to list next; `None` if it is to be opened anew before that.
-    async fn list(&mut self, up: &Up) -> Option<Duration> {
+    async fn list(&mut self, up: &mut Up) -> Option<Duration> {
         loop {
             self.minding.ask();
-            let outcome = up.tool.list().await;
+            let mut outcome = up.tool.list().await;
+            if matches!(outcome, Err(Error::Unauthorized { .. })) {
+                // A token may have been taken back, or have ended early.
+                let refused = up.shown.as_ref().map(|shown| shown.name.clone()).unwrap_or_default();
+                if !refused.is_empty() && self.renew(up, &refused).await {
+                    outcome = up.tool.list().await;
+                }
+            }
             if outcome.as_ref().is_ok_and(|raw| raw.list.complete) {
                 up.breaker.listed();
             }
@@ -220,12 +304,35 @@ impl Keeping {
         }
     }
 
+    /// Fetches anew what it is reached with; answers whether that is something else.
+    async fn renew(&self, up: &mut Up, refused: &str) -> bool {
+        let Some(shown) = up.shown.as_mut().filter(|shown| shown.version != 0) else { return false };
+        let before = shown.name.clone();
+        if let Err(reason) = self.fetch(shown, refused).await {
+            let key = &self.minding.key;
+            tracing::warn!(plugin.version = %key.0, tool.id = %key.1, reason, "what a tool is reached with cannot be had");
+            shown.until = Some(Instant::now() + RENEW_LEAST);
+        }
+        shown.name != before
+    }
+
     /// Whether the pin or the policy now allows other addresses than those it was started with.
     fn is_changed(&self, up: &Up) -> bool {
         let Some(started_with) = up.addresses else { return false };
+        if self.wanted_version() != up.shown.as_ref().map(|shown| shown.version) {
+            return true;
+        }
         let Minding { sup, bundle, key, .. } = &self.minding;
         let rule = sup.guard.read(|view| bundle.addresses(&key.1, &sup.settings, &view.trust, &view.policy));
         (rule.pinned, rule.policy) != started_with
+    }
+}
+
+/// Waits until then; for ever, if there is no then.
+async fn at(then: Option<Instant>) {
+    match then {
+        Some(then) => tokio::time::sleep_until(then).await,
+        None => std::future::pending().await,
     }
 }
 

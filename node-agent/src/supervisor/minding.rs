@@ -166,6 +166,13 @@ impl Minding {
         NotStarted { reason, run, after: None }
     }
 
+    /// What it means that there is nothing to reach it with.
+    pub(crate) fn no_credentials(&self, reason: &str) -> NotStarted {
+        let sentence = format!("{} of {} was not called: {reason}.", self.key.1, self.key.0);
+        let run = RunState::Refused(Refusal::new(Code::SecretUnavailable, sentence));
+        NotStarted { reason: reason.into(), run, after: None }
+    }
+
     /// What an error at its start means.
     pub(crate) fn start_error(&self, error: &StartError) -> NotStarted {
         let reason = crate::sentence(error);
@@ -210,6 +217,14 @@ impl Minding {
             },
             Error::Endpoint { fault: EndpointFault::OtherOrigin { origin, wanted }, .. } => {
                 Refusal::redirected(tool, wanted, origin)
+            }
+            Error::Unauthorized { status, .. } => {
+                let version = &self.key.0;
+                let sentence = format!(
+                    "{tool} of {version} was not called: its server answers {status}, so it wants other credentials than \
+                     those it was shown. Ask an operator to look at its connection: pintle connection list"
+                );
+                Refusal::new(Code::SecretUnavailable, sentence)
             }
             _ => return None,
         };

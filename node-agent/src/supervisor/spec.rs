@@ -4,16 +4,18 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use domain::connection::fill_url;
 use domain::id::{PluginVersion, ToolId};
 use domain::listing::MetaPointer;
 use domain::origin::{AddressClass, ClassPolicy, ShownUrl, parse_tool_url};
 use domain::plugin_set::{self, OriginTrust, Policy, Trust};
 use plugin::manifest::{self, Manifest, Permissions, Place, Transport, expand};
 use tools::{
-    AddressRule, CommandSpec, Confinement, Limits, Offers, Opening, ProcessLimits, ToolSpec, UrlSpec,
+    AddressRule, CommandSpec, Confinement, Headers, Limits, Offers, Opening, ProcessLimits, ToolSpec, UrlSpec,
 };
 
 use super::opening::Memory;
+use crate::credentials::Credentials;
 use crate::gateway::CallLimits;
 
 /// Settings of the node that its tools live under.
@@ -25,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) offers: Offers,
     /// What is waited for and read of tools, where the manifest says nothing else.
     pub(crate) limits: Limits,
+    /// What they are reached with.
+    pub(crate) credentials: Credentials,
     /// How remote tools are reached.
     pub(crate) egress: crate::node::Egress,
     /// What starts the tools' shims.
@@ -62,6 +66,12 @@ impl Bundle {
             };
             (id, kind(spec.kind()), origin)
         })
+    }
+
+    /// Whether the tool is reached with a connection.
+    pub(crate) fn has_connection(&self, tool: &ToolId) -> bool {
+        let spec = self.manifest.tools.get(tool);
+        matches!(spec, Some(manifest::ToolSpec::Url { connection: Some(_), .. }))
     }
 
     /// Members of `_meta` that do not count for this tool.
@@ -104,10 +114,13 @@ impl Bundle {
                 }))
             }
             Some(manifest::ToolSpec::Url { url, allow_http, transport, .. }) => {
-                let parsed = parse_tool_url(url, *allow_http).map_err(|fault| fault.to_string())?;
+                let planned = settings.credentials.planned(&(self.version.clone(), tool.clone()));
+                let params = planned.map(|planned| planned.params).unwrap_or_default();
+                let value = |name: &str| params.get(name).map(AsRef::as_ref);
+                let parsed = fill_url(url, *allow_http, value).map_err(|fault| fault.to_string())?;
                 Ok(ToolSpec::Url(UrlSpec {
                     url: parsed.url,
-                    headers: Vec::new(),
+                    headers: Headers::default(),
                     addresses: self.addresses(tool, settings, trust, policy),
                     resolve: settings.egress.resolve.clone(),
                     extra_ca: settings.egress.extra_ca.iter().map(|(_, pem)| pem.clone()).collect(),

@@ -95,6 +95,7 @@ impl Bench {
         let settings = Settings {
             path,
             offers: tools::Offers::default(),
+            credentials: crate::credentials::Credentials::default(),
             egress: crate::Egress::default(),
             limits: tools::Limits::default(),
             shim: None,

@@ -18,7 +18,7 @@ use url::Url;
 
 use super::address::{Guard, Refused, Resolver};
 use crate::error::Error;
-use crate::spec::{EgressProxy, UrlSpec};
+use crate::spec::{EgressProxy, Headers, UrlSpec};
 use crate::start::StartError;
 use crate::wire::{Gate, Unanswered};
 
@@ -31,7 +31,7 @@ pub(super) struct Client {
     http: reqwest::Client,
     pub(super) url: Url,
     origin: Box<str>,
-    headers: HeaderMap,
+    headers: Headers,
     guard: Arc<Guard>,
     connected_to: Mutex<Option<SocketAddr>>,
     /// Whether a proxy makes the connections.
@@ -91,7 +91,7 @@ impl Client {
             builder = builder.tls_certs_merge(certificates);
         }
         let http = builder.build().map_err(|error| settings(deepest(&error)))?;
-        let headers = spec.headers.into_iter().collect();
+        let headers = spec.headers;
         Ok(Self { http, url: spec.url, origin, headers, guard, connected_to: Mutex::new(None), is_proxied })
     }
 
@@ -139,7 +139,7 @@ impl Client {
         let mut request = self
             .http
             .request(method, url.clone())
-            .headers(self.headers.clone())
+            .headers(self.headers.now())
             .headers(outgoing.headers.clone());
         if let Some(body) = &outgoing.body {
             request = request.header(header::CONTENT_LENGTH, HeaderValue::from(body.len())).body(gated(

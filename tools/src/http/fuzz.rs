@@ -36,7 +36,7 @@ fn events_are_the_same_however_their_bytes_come() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let spec = UrlSpec {
         url: Url::parse("http://127.0.0.1:1/mcp").unwrap(),
-        headers: Vec::new(),
+        headers: crate::Headers::default(),
         addresses: AddressRule::default(),
         resolve: Vec::new(),
         extra_ca: Vec::new(),

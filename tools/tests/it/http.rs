@@ -38,7 +38,11 @@ async fn modern_requests_mirror_their_metadata_in_headers() {
     let stage = Stage::new();
     let endpoint = Endpoint::start(&stage, json!({"era": "modern"}));
     let mut spec = endpoint.spec("/mcp");
-    spec.headers.push(("authorization".parse().unwrap(), "Bearer s3cret".parse().unwrap()));
+    spec.headers = http::HeaderMap::from_iter([(
+        "authorization".parse::<http::HeaderName>().unwrap(),
+        "Bearer s3cret".parse().unwrap(),
+    )])
+    .into();
     let tool = stage.open(spec).await.unwrap();
     let mut call_ =
         Call::new("echo", Some(raw(r#"{"city":"Zürich","deep":{"n":7,"b":true},"gone":null,"f":[1]}"#)));

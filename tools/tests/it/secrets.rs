@@ -33,7 +33,9 @@ fn spec(endpoint: &Endpoint, path: &str) -> UrlSpec {
     let mut spec = endpoint.spec(path);
     spec.url.set_query(Some(&format!("key={SECRET}")));
     spec.url.set_fragment(Some(SECRET));
-    spec.headers.push(("x-key".parse().unwrap(), SECRET.parse().unwrap()));
+    spec.headers =
+        http::HeaderMap::from_iter([("x-key".parse::<http::HeaderName>().unwrap(), SECRET.parse().unwrap())])
+            .into();
     spec.limits.start = Duration::from_secs(20);
     spec
 }

@@ -199,7 +199,7 @@ impl Endpoint {
     pub(crate) fn spec(&self, path: &str) -> UrlSpec {
         UrlSpec {
             url: format!("http://127.0.0.1:{}{path}", self.port).parse().unwrap(),
-            headers: Vec::new(),
+            headers: tools::Headers::default(),
             addresses: AddressRule {
                 pinned: None,
                 policy: ClassPolicy { private: false, loopback: true },
