@@ -83,6 +83,9 @@ pub(crate) enum Command {
     /// The named groups of nodes that share a plugin set
     #[command(subcommand)]
     Edge(verb::edge::Command),
+    /// What remote tools are reached with: parameters, secrets, tokens
+    #[command(subcommand)]
+    Connection(verb::connection::Command),
     /// What the whole fleet holds to when listings change: review, notation, four eyes
     #[command(subcommand)]
     Policy(verb::policy::Command),

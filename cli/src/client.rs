@@ -58,6 +58,11 @@ impl Client {
         Ok(Self { http, base: base.trim_end_matches('/').to_owned(), token })
     }
 
+    /// Where the control plane is.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
     /// `GET path`, which begins with `/`.
     ///
     /// # Errors

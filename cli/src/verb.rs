@@ -13,6 +13,7 @@ pub(crate) mod blocks;
 pub(crate) mod call;
 pub(crate) mod catalog;
 pub(crate) mod completions;
+pub(crate) mod connection;
 pub(crate) mod demo;
 pub(crate) mod demo_tool;
 pub(crate) mod doctor;
@@ -46,6 +47,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Exit> {
         Command::Catalog(args) => catalog::run(&args, context).await,
         Command::Node(command) => node::run(command, context).await,
         Command::Edge(command) => edge::run(command, context).await,
+        Command::Connection(command) => connection::run(command, context).await,
         Command::Policy(command) => policy::run(command, context).await,
         Command::Audit(command) => audit::run(command, context).await,
         Command::Doctor(args) => doctor::run(&args, context).await,

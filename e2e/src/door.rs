@@ -28,6 +28,8 @@ const OF_THE_HOP: [HeaderName; 4] =
 pub enum Answer {
     /// Passes it on to this URL's host, path and all.
     PassOn(String),
+    /// The same for who shows this `authorization`; 401 for everybody else.
+    PassOnFor(String, String),
     /// Answers with a status and a `Location`.
     Redirect(u16, String),
     /// Answers a GET with the event of 2024-11-05 that names where to post to.
@@ -181,14 +183,18 @@ fn asked(request: &Request) -> Asked {
 
 async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let asked = asked(&request);
+    let shown = asked.authorization.clone();
     shared.log.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
     let answer = shared.answer.lock().unwrap_or_else(PoisonError::into_inner).clone();
     match answer {
-        Answer::PassOn(to) => pass(&shared, &to, request).await.unwrap_or_else(|error| {
-            let mut response = Response::new(Body::from(error.to_string()));
-            *response.status_mut() = StatusCode::BAD_GATEWAY;
-            response
-        }),
+        Answer::PassOnFor(_, wanted) if shown.as_ref() != Some(&wanted) => with_status(401),
+        Answer::PassOn(to) | Answer::PassOnFor(to, _) => {
+            pass(&shared, &to, request).await.unwrap_or_else(|error| {
+                let mut response = Response::new(Body::from(error.to_string()));
+                *response.status_mut() = StatusCode::BAD_GATEWAY;
+                response
+            })
+        }
         Answer::Redirect(status, location) => {
             let mut response = with_status(status);
             if let Ok(location) = HeaderValue::from_str(&location) {

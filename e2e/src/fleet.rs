@@ -352,10 +352,24 @@ impl Fleet {
     /// # Errors
     /// It cannot be written.
     pub fn write_plugin(&self, name: &str, version: &str, tools: &Value) -> Result<PathBuf> {
+        self.write_plugin_with(name, version, tools, &json!({}))
+    }
+
+    /// The same, with connections.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_plugin_with(
+        &self,
+        name: &str,
+        version: &str,
+        tools: &Value,
+        connections: &Value,
+    ) -> Result<PathBuf> {
         let folder = self.folder.path().join(format!("{name}-{version}"));
         std::fs::create_dir_all(&folder)?;
         // YAML is a superset of JSON.
-        let manifest = json!({"name": name, "version": version, "description": "A plugin of the tests.", "tools": tools});
+        let manifest = json!({"name": name, "version": version, "description": "A plugin of the tests.", "tools": tools, "connections": connections});
         std::fs::write(folder.join("pintle.yaml"), serde_json::to_string_pretty(&manifest)?)?;
         Ok(folder)
     }

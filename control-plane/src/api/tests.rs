@@ -56,7 +56,7 @@ impl Port {
             store: fleet.store.clone(),
             blobs: fleet.blobs.clone(),
             fleet: Arc::clone(&streams) as Arc<dyn FleetView>,
-            connector: crate::connector::Connector::new(
+            connector: Connector::new(
                 fleet.store.clone(),
                 Arc::new(crate::vault::Vault::passing().unwrap()),
                 crate::oauth::Asker::new().unwrap(),

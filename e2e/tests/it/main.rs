@@ -12,6 +12,7 @@ mod changes;
 mod clients;
 mod configured;
 mod conformance;
+mod connected;
 mod demo;
 mod differential;
 mod draining;

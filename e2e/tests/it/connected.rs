@@ -1,0 +1,125 @@
+//! Remote tools with a connection: reached with what people set, and nothing of it is anywhere else.
+
+use std::path::Path;
+
+use e2e::door::{Answer, Door};
+use e2e::fleet::{EDGE, Fleet, Plan};
+use e2e::mutable::Mutable;
+use serde_json::json;
+
+const TODAY: &str =
+    r#"{"name":"today","description":"Say today's weather.","inputSchema":{"type":"object"}}"#;
+const HELLO: &str = r#"{"name":"hello","description":"Say hello.","inputSchema":{"type":"object"}}"#;
+
+/// Files below a folder whose bytes hold `needle`.
+fn holding(folder: &Path, needle: &str, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            holding(&path, needle, found);
+        } else if std::fs::read(&path)
+            .is_ok_and(|bytes| bytes.windows(needle.len()).any(|window| window == needle.as_bytes()))
+        {
+            found.push(path.display().to_string());
+        }
+    }
+}
+
+/// Waits until a call is refused for want of a secret, in these words.
+async fn says(fleet: &Fleet, words: &str) {
+    e2e::eventually(&format!("a refusal that says {words}"), || async {
+        let outcome = fleet.mcp(0).call("wx.today", json!({})).await?;
+        let is_so = outcome.refusal.as_deref() == Some("secret_unavailable") && outcome.text.contains(words);
+        if is_so { Ok(()) } else { anyhow::bail!("{outcome:?}") }
+    })
+    .await;
+}
+
+// R3.67
+#[tokio::test]
+async fn a_tool_is_reached_with_its_connection_and_the_secret_is_in_no_file_log_or_answer() {
+    let names = ["one", "two"].map(|name| format!("tools.resolve={name}.tools.example=127.0.0.1"));
+    let flags = names.into_iter().flat_map(|set| ["--set".to_owned(), set]).collect();
+    let fleet = Fleet::start_as(Plan { nodes: 1, node_flags: flags, ..Plan::default() }).await.unwrap();
+    let (weather, team) = (Mutable::new(fleet.folder(), "weather"), Mutable::new(fleet.folder(), "team"));
+    weather.list(&[TODAY]).unwrap();
+    team.list(&[HELLO]).unwrap();
+    let (_process, url) = weather.serve(None).await.unwrap();
+    let to = url.trim_end_matches("/mcp").to_owned();
+    let wants = |secret: &str| Answer::PassOnFor(to.clone(), format!("Bearer {secret}"));
+    let one = Door::open(wants("s3cret-first")).await.unwrap();
+    let secrets = tempfile::tempdir().unwrap();
+    let file = |text: &str| {
+        let path = secrets.path().join(text);
+        std::fs::write(&path, format!("{text}\n")).unwrap();
+        format!("token={}", path.display())
+    };
+    let tools = json!({
+        "wx": {"url": format!("http://${{params.host}}.tools.example:{}/mcp", one.port()), "allow_http": true,
+               "connection": "crm"},
+        "team": {"command": team.command()},
+    });
+    let connections = json!({"crm": {"params": {"host": {"required": true}, "token": {"secret": true}}}});
+    let folder = fleet.write_plugin_with("greeter", "1.0.0", &tools, &connections).unwrap();
+    fleet.cli(&["plugin", "push", &folder.to_string_lossy()]).await.unwrap();
+    fleet.cli(&["assign", "greeter@1.0.0", "--edge", EDGE]).await.unwrap();
+    fleet.callable("team.hello", json!({})).await;
+    let said = fleet.refused("wx.today", "secret_unavailable").await.remove(0);
+    assert!(said.contains("pintle connection set greeter/crm"), "{said}");
+
+    let set = |more: Vec<String>| {
+        let mut words = vec!["connection".to_owned(), "set".to_owned(), "greeter/crm".to_owned()];
+        words.extend(more);
+        let fleet = &fleet;
+        async move { fleet.cli(&words.iter().map(String::as_str).collect::<Vec<_>>()).await }
+    };
+    let words = |list: &[&str]| -> Vec<String> { list.iter().map(|word| (*word).to_owned()).collect() };
+    for (bad, told) in [
+        (vec!["--param", "hosts=one"], "it has host"),
+        (vec!["--param", "token=x"], "--secret token"),
+        (vec!["--param", "host=evil.example/"], "cannot stand in a URL"),
+        (vec!["--header", "Host: x"], "no header that a connection may set"),
+        (vec!["--header", "X-Key: ${env.HOME}"], "no parameter"),
+    ] {
+        let fault = set(words(&bad)).await.unwrap_err().to_string();
+        assert!(fault.contains(told), "{bad:?}: {fault}");
+    }
+    let given = file("s3cret-first");
+    set(words(&["--param", "host=one", "--secret-file", &given, "--bearer", "token"])).await.unwrap();
+    fleet.callable("wx.today", json!({})).await;
+    assert!(one.log().iter().all(|asked| asked.authorization.as_deref() == Some("Bearer s3cret-first")));
+    let tested = fleet.cli(&["connection", "test", "greeter/crm"]).await.unwrap();
+    assert!(tested.contains("comes to authorization at http://one.tools.example"), "{tested}");
+
+    // Another secret is in force without a restart of anything.
+    one.answers(wants("s3cret-second"));
+    let said = fleet.refused("wx.today", "secret_unavailable").await.remove(0);
+    assert!(said.contains("401"), "{said}");
+    let given = file("s3cret-second");
+    set(words(&["--secret-file", &given])).await.unwrap();
+    fleet.callable("wx.today", json!({})).await;
+
+    // Credentials are for the host that they were given for.
+    let two = Door::open(wants("s3cret-second")).await.unwrap();
+    let moved = fleet.cli_output(&["connection", "set", "greeter/crm", "--param", "host=two"]).await.unwrap();
+    let text = String::from_utf8_lossy(&moved.stderr).into_owned();
+    assert_eq!(moved.status.code(), Some(3), "{text}");
+    assert!(text.contains("these secrets were dropped: token"), "{text}");
+    says(&fleet, "lacks token").await;
+    assert_eq!(two.log(), []);
+    fleet.callable("team.hello", json!({})).await;
+
+    let shown = fleet.cli(&["connection", "list"]).await.unwrap();
+    let audit = fleet.cli(&["audit", "list", "--json"]).await.unwrap();
+    let api = fleet.get("/connections").await.unwrap().to_string();
+    for text in [&shown, &audit, &api, &fleet.node_log(0)] {
+        assert!(!text.contains("s3cret"), "{text}");
+    }
+    let mut found = Vec::new();
+    holding(fleet.folder(), "s3cret", &mut found);
+    assert_eq!(found, Vec::<String>::new());
+    fleet.cli(&["connection", "rm", "greeter/crm"]).await.unwrap();
+    says(&fleet, "was not set").await;
+    assert!(fleet.cli(&["connection", "rm", "greeter/crm"]).await.is_err(), "once");
+    fleet.cli(&["audit", "verify"]).await.unwrap();
+}
