@@ -23,6 +23,9 @@ const BODY: usize = 16 << 20;
 const OF_THE_HOP: [HeaderName; 4] =
     [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION, header::HOST];
 
+/// Where a server says what protects it.
+const METADATA: &str = "/.well-known/oauth-protected-resource";
+
 /// What a door does with a request.
 #[derive(Clone, Debug)]
 pub enum Answer {
@@ -30,6 +33,16 @@ pub enum Answer {
     PassOn(String),
     /// The same for who shows this `authorization`; 401 for everybody else.
     PassOnFor(String, String),
+    /// The same for who shows a token that this authorization server gave for it and has not taken back (RFC 7662);
+    /// everybody else is told whom to ask (RFC 9728).
+    Protected {
+        /// Where it is passed on to.
+        to: String,
+        /// The authorization server.
+        issuer: String,
+        /// The URL that tokens are for.
+        resource: String,
+    },
     /// Answers with a status and a `Location`.
     Redirect(u16, String),
     /// Answers a GET with the event of 2024-11-05 that names where to post to.
@@ -187,6 +200,15 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
     shared.log.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
     let answer = shared.answer.lock().unwrap_or_else(PoisonError::into_inner).clone();
     match answer {
+        Answer::Protected { to, issuer, resource } => {
+            if request.uri().path().starts_with(METADATA) {
+                return described(&issuer, &resource);
+            }
+            if !is_good(&shared, &issuer, shown.as_deref()).await {
+                return challenged(&resource);
+            }
+            pass(&shared, &to, request).await.unwrap_or_else(|_| with_status(502))
+        }
         Answer::PassOnFor(_, wanted) if shown.as_ref() != Some(&wanted) => with_status(401),
         Answer::PassOn(to) | Answer::PassOnFor(to, _) => {
             pass(&shared, &to, request).await.unwrap_or_else(|error| {
@@ -215,6 +237,37 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
         Answer::Place(_) => with_status(405),
         Answer::Status(status) => with_status(status),
     }
+}
+
+/// What the server says of itself.
+fn described(issuer: &str, resource: &str) -> Response {
+    let metadata = serde_json::json!({ "resource": resource, "authorization_servers": [issuer] });
+    let mut response = Response::new(Body::from(metadata.to_string()));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn challenged(resource: &str) -> Response {
+    let mut response = with_status(401);
+    let place = resource.split("/mcp").next().unwrap_or_default();
+    let challenge = format!("Bearer resource_metadata=\"{place}{METADATA}\"");
+    if let Ok(challenge) = HeaderValue::from_str(&challenge) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+async fn is_good(shared: &Shared, issuer: &str, authorization: Option<&str>) -> bool {
+    let Some(token) = authorization.and_then(|value| value.strip_prefix("Bearer ")) else { return false };
+    let asked = shared
+        .http
+        .post(format!("{issuer}/token/introspection"))
+        .basic_auth("pintle", Some("c1ient-s3cret"))
+        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body(format!("token={token}"));
+    let Ok(answer) = asked.send().await else { return false };
+    let said: serde_json::Value = answer.json().await.unwrap_or_default();
+    said.get("active") == Some(&serde_json::Value::Bool(true))
 }
 
 fn with_status(status: u16) -> Response {

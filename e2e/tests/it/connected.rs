@@ -5,6 +5,7 @@ use std::path::Path;
 use e2e::door::{Answer, Door};
 use e2e::fleet::{EDGE, Fleet, Plan};
 use e2e::mutable::Mutable;
+use e2e::process::Process;
 use serde_json::json;
 
 const TODAY: &str =
@@ -121,5 +122,151 @@ async fn a_tool_is_reached_with_its_connection_and_the_secret_is_in_no_file_log_
     fleet.cli(&["connection", "rm", "greeter/crm"]).await.unwrap();
     says(&fleet, "was not set").await;
     assert!(fleet.cli(&["connection", "rm", "greeter/crm"]).await.is_err(), "once");
+    fleet.cli(&["audit", "verify"]).await.unwrap();
+}
+
+/// An authorization server of npm.
+struct Authorizer {
+    issuer: String,
+    process: Process,
+}
+
+impl Authorizer {
+    async fn start(fleet: &Fleet) -> Self {
+        let mut command = tokio::process::Command::new(e2e::process::node_js());
+        command.arg(e2e::process::here().join("peers/authorization_server.mjs"));
+        command.arg(format!("{}/oauth/callback", fleet.people));
+        let mut process = Process::start(command, &fleet.folder().join("authorizer.log")).unwrap();
+        let said = process.json().await.unwrap();
+        Self { issuer: said["issuer"].as_str().unwrap().to_owned(), process }
+    }
+
+    async fn gave(&mut self, grant: &str) {
+        assert_eq!(self.process.json().await.unwrap()["grant"], grant);
+    }
+
+    async fn forgets(&self) {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        client.post(format!("{}/test/forget", self.issuer)).send().await.unwrap();
+    }
+}
+
+/// A fleet of one node whose `wx.today` is behind an authorization server.
+async fn protected() -> (Fleet, Authorizer, Door, Mutable, Process) {
+    let flags = ["--set", "tools.resolve=one.tools.example=127.0.0.1"].map(str::to_owned).into();
+    let fleet = Fleet::start_as(Plan { nodes: 1, node_flags: flags, ..Plan::default() }).await.unwrap();
+    let authorizer = Authorizer::start(&fleet).await;
+    let weather = Mutable::new(fleet.folder(), "weather");
+    weather.list(&[TODAY]).unwrap();
+    let (process, url) = weather.serve(None).await.unwrap();
+    let door = Door::open(Answer::Status(503)).await.unwrap();
+    let resource = format!("http://127.0.0.1:{}/mcp", door.port());
+    door.answers(Answer::Protected {
+        to: url.trim_end_matches("/mcp").to_owned(),
+        issuer: authorizer.issuer.clone(),
+        resource: resource.clone(),
+    });
+    let tools = json!({"wx": {"url": resource, "connection": "crm"}});
+    let connections = json!({"crm": {"params": {"key": {"secret": true}}}});
+    let folder = fleet.write_plugin_with("greeter", "1.0.0", &tools, &connections).unwrap();
+    fleet.cli(&["plugin", "push", &folder.to_string_lossy()]).await.unwrap();
+    fleet.cli(&["assign", "greeter@1.0.0", "--edge", EDGE]).await.unwrap();
+    (fleet, authorizer, door, weather, process)
+}
+
+async fn sets(fleet: &Fleet, grant: &str) {
+    let secrets = tempfile::tempdir().unwrap();
+    let path = secrets.path().join("key");
+    std::fs::write(&path, "c1ient-s3cret\n").unwrap();
+    let secret = format!("key={}", path.display());
+    let words = [
+        "connection",
+        "set",
+        "greeter/crm",
+        "--oauth",
+        grant,
+        "--client-id",
+        "pintle",
+        "--client-secret",
+        "key",
+        "--secret-file",
+        &secret,
+        "--scope",
+        "mcp",
+    ];
+    fleet.cli(&words).await.unwrap();
+}
+
+/// The tokens that the tool's server was shown, in order, each once.
+fn tokens(door: &Door) -> Vec<String> {
+    let mut shown: Vec<String> = door.log().into_iter().filter_map(|asked| asked.authorization).collect();
+    shown.dedup();
+    shown
+}
+
+fn nowhere(fleet: &Fleet, secrets: &[String]) {
+    for secret in secrets {
+        let mut found = Vec::new();
+        holding(fleet.folder(), secret.trim_start_matches("Bearer "), &mut found);
+        assert_eq!(found, Vec::<String>::new(), "{secret}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_an_authorization_server_has_its_token_refreshed_when_it_was_taken_back() {
+    let (fleet, mut authorizer, door, _weather, _process) = protected().await;
+    sets(&fleet, "client-credentials").await;
+    fleet.callable("wx.today", json!({})).await;
+    authorizer.gave("client_credentials").await;
+    authorizer.forgets().await;
+    fleet.callable("wx.today", json!({})).await;
+    authorizer.gave("client_credentials").await;
+    let shown = tokens(&door);
+    assert!(shown.len() >= 2 && shown[0] != shown[shown.len() - 1], "{}", shown.len());
+    nowhere(&fleet, &[shown, vec!["c1ient-s3cret".to_owned()]].concat());
+}
+
+#[tokio::test]
+async fn a_person_authorizes_a_connection_whose_token_is_refreshed_and_then_taken_back() {
+    let (fleet, mut authorizer, door, _weather, _process) = protected().await;
+    sets(&fleet, "code").await;
+    says(&fleet, "pintle connection authorize greeter/crm").await;
+    let away = fleet.cli_json(&["connection", "authorize", "greeter/crm"]).await.unwrap();
+    let url = away["url"].as_str().unwrap();
+    assert!(url.contains("code_challenge_method=S256") && url.contains("resource="), "{url}");
+    let mut browser = tokio::process::Command::new(e2e::process::node_js());
+    browser.arg(e2e::process::here().join("peers/browser.mjs")).arg(url);
+    let seen = browser.output().await.unwrap();
+    let page = String::from_utf8_lossy(&seen.stdout).into_owned();
+    assert!(page.contains("greeter/crm is connected"), "{page} {}", String::from_utf8_lossy(&seen.stderr));
+    authorizer.gave("authorization_code").await;
+    fleet.callable("wx.today", json!({})).await;
+    let first = tokens(&door);
+
+    // The tool's server takes that token no longer: the next one comes by the refresh token.
+    let shown = first.last().unwrap().trim_start_matches("Bearer ").to_owned();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let taken = client
+        .post(format!("{}/token/revocation", authorizer.issuer))
+        .basic_auth("pintle", Some("c1ient-s3cret"))
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(format!("token={shown}&token_type_hint=access_token"))
+        .send()
+        .await
+        .unwrap();
+    assert!(taken.status().is_success());
+    fleet.callable("wx.today", json!({})).await;
+
+    // All access is taken back: a person has to authorize it again, which is told and audited.
+    authorizer.forgets().await;
+    says(&fleet, "pintle connection authorize greeter/crm").await;
+    let listed = fleet.cli(&["connection", "list"]).await.unwrap();
+    assert!(listed.contains("refused"), "{listed}");
+    let audit = fleet.get("/audit?name=connection.refused").await.unwrap().to_string();
+    assert!(audit.contains("greeter/crm"), "{audit}");
+    nowhere(&fleet, &[tokens(&door), vec!["c1ient-s3cret".to_owned()]].concat());
+    // A state is good once.
+    let again = client.get(format!("{}/oauth/callback?state=x&code=y", fleet.people)).send().await.unwrap();
+    assert_eq!(again.status(), 400);
     fleet.cli(&["audit", "verify"]).await.unwrap();
 }
