@@ -39,6 +39,8 @@ pub(crate) struct ServerPlan {
     pub authority_key: Option<PathBuf>,
     /// The key that secrets are sealed with; without it, the data folder's.
     pub secrets_key: Option<PathBuf>,
+    /// The folder that secrets may be read from, if there is one.
+    pub secrets_folder: Option<PathBuf>,
     /// Life of nodes' certificates, if not a day.
     pub node_certificate_life: Option<Duration>,
 }
@@ -55,6 +57,7 @@ pub(crate) async fn start_server(plan: ServerPlan) -> Result<Server> {
     config.node_address = plan.node_address;
     config.authority_key = plan.authority_key;
     config.secrets_key = plan.secrets_key;
+    config.secrets_folder = plan.secrets_folder;
     config.node_certificate_life = plan.node_certificate_life.unwrap_or(config.node_certificate_life);
     Ok(Server::start(config).await?)
 }

@@ -41,6 +41,9 @@ struct Settings {
     /// The key that secrets of connections are sealed with; by default `secrets.key` in the data folder.
     #[arg(long, env = "PINTLE_SECRETS_KEY")]
     secrets_key: Option<PathBuf>,
+    /// A folder that secrets of connections may be read from; by default none are read from files.
+    #[arg(long, env = "PINTLE_SECRETS_FOLDER")]
+    secrets_folder: Option<PathBuf>,
     /// How long certificates of nodes last, such as `24h`; nodes renew them at half of it.
     #[arg(long, env = "PINTLE_NODE_CERTIFICATE_LIFE", default_value = "24h", value_parser = life)]
     node_certificate_life: Duration,
@@ -69,6 +72,7 @@ async fn main() -> anyhow::Result<()> {
         fleet_name: settings.fleet_name,
         authority_key: settings.ca_key,
         secrets_key: settings.secrets_key,
+        secrets_folder: settings.secrets_folder,
         node_certificate_life: settings.node_certificate_life,
         ..Config::new(settings.data)
     })

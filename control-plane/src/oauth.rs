@@ -1,18 +1,20 @@
 //! Asks authorization servers for tokens of remote tools: what protects a tool's endpoint (RFC 9728), where that
 //! server's endpoints are (RFC 8414, `OpenID` Connect Discovery), and the grants themselves (OAuth 2.1; `oauth2`).
 //!
-//! Every URL is `https`, or of this machine; no redirect is followed; answers are bounded. What is asked with, and
-//! what is answered, is never in an error or a log.
+//! Every URL is `https`; those of this machine are asked only for a tool on this machine, or when a person named them.
+//! No redirect is followed; answers are bounded. What is asked with, and what is answered, is never in an error or a
+//! log.
 
 use std::fmt;
 use std::time::Duration;
 
+use domain::origin::{AddressClass, Origin, class_of_host};
 use futures::future::BoxFuture;
 use oauth2::basic::{BasicClient, BasicErrorResponseType};
 use oauth2::{
-    AsyncHttpClient, AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet,
+    AsyncHttpClient, AuthType, AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet,
     EndpointSet, HttpRequest, HttpResponse, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RefreshToken,
-    RequestTokenError, RevocationUrl, Scope, StandardRevocableToken, TokenResponse as _, TokenUrl,
+    RequestTokenError, Scope, TokenResponse as _, TokenUrl,
 };
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -38,6 +40,17 @@ pub struct Endpoints {
     pub revocation: Option<String>,
     /// Whom tokens are for (RFC 8707).
     pub resource: String,
+    /// Whether the client's secret goes in the body, since the server takes it nowhere else.
+    #[serde(default)]
+    pub secret_in_body: bool,
+}
+
+impl Endpoints {
+    /// Whether tokens are for a server at this origin.
+    pub fn is_for(&self, origin: &str) -> bool {
+        let own = Url::parse(&self.resource).ok().as_ref().and_then(Origin::of);
+        own.is_some_and(|own| own.to_string() == origin)
+    }
 }
 
 /// A client of an authorization server.
@@ -119,30 +132,37 @@ impl Asker {
     /// # Errors
     /// Nothing of use is said there.
     pub async fn discover(&self, resource: &Url, issuer: Option<&str>) -> Result<Endpoints, Error> {
+        let reach = Reach { here: issuer.is_some() || is_here(resource) };
         let (issuer, resource) = match issuer {
             Some(issuer) => (issuer.to_owned(), resource.to_string()),
-            None => self.protected(resource).await?,
+            None => self.protected(resource, reach).await?,
         };
-        let issuer = checked(&issuer)?;
+        let issuer = reach.checked(&issuer)?;
         let mut last = None;
         for place in places_of_issuer(&issuer) {
-            match self.json::<ServerMetadata>(&place).await {
-                Ok(found) => return found.endpoints(&issuer, resource),
-                Err(error) => last = Some(error),
+            match self.json::<ServerMetadata>(&place, reach).await {
+                Ok(found) => return found.endpoints(&issuer, resource, reach),
+                // Whether there is anything cannot be told while one of them does not answer.
+                Err(error) if !matches!(last, Some(Error::Passing(_))) => last = Some(error),
+                Err(_) => {}
             }
         }
         Err(last.unwrap_or_else(|| Error::Refused(format!("{issuer} says nothing of itself"))))
     }
 
     /// Who protects a server, and whom tokens for it are for.
-    async fn protected(&self, resource: &Url) -> Result<(String, String), Error> {
+    async fn protected(&self, resource: &Url, reach: Reach) -> Result<(String, String), Error> {
         let mut places: Vec<Url> = Vec::new();
-        if let Ok(answer) = self.http.get(resource.clone()).send().await
-            && answer.status() == http::StatusCode::UNAUTHORIZED
-        {
+        let answer = self.http.get(resource.clone()).send().await;
+        let answer = answer.map_err(|error| {
+            let origin = resource.origin().ascii_serialization();
+            Error::Passing(format!("{origin} does not answer ({})", kind(&error)))
+        })?;
+        if answer.status() == http::StatusCode::UNAUTHORIZED {
             let said = answer.headers().get(http::header::WWW_AUTHENTICATE);
             let named = said.and_then(|value| value.to_str().ok()).and_then(resource_metadata);
-            places.extend(named.and_then(|named| Url::parse(&named).ok()).filter(is_allowed));
+            let is_own = |place: &Url| place.origin() == resource.origin();
+            places.extend(named.and_then(|named| Url::parse(&named).ok()).filter(is_own));
         }
         let path = resource.path().trim_end_matches('/');
         for place in [
@@ -152,7 +172,11 @@ impl Asker {
             places.extend(resource.join(&place));
         }
         for place in places {
-            let Ok(found) = self.json::<ResourceMetadata>(&place).await else { continue };
+            let found = match self.json::<ResourceMetadata>(&place, reach).await {
+                Ok(found) => found,
+                Err(error @ Error::Passing(_)) => return Err(error),
+                Err(Error::Refused(_)) => continue,
+            };
             let Some(issuer) = found.authorization_servers.into_iter().next() else { continue };
             // Tokens for somebody else would be worth something there.
             let is_own = Url::parse(&found.resource).is_ok_and(|named| named.origin() == resource.origin());
@@ -247,36 +271,53 @@ impl Asker {
         at: &Endpoints,
         client: &Client<'_>,
         refresh: Option<&Secret>,
-        access: &Secret,
+        access: Option<&Secret>,
     ) {
-        let Some(place) = &at.revocation else { return };
-        let Ok(place) = RevocationUrl::new(place.clone()) else { return };
-        let Ok(ready) = ready(at, client) else { return };
-        let ready = ready.set_revocation_url(place);
-        let token: StandardRevocableToken = match refresh {
-            Some(refresh) => RefreshToken::new(refresh.reveal().to_owned()).into(),
-            None => oauth2::AccessToken::new(access.reveal().to_owned()).into(),
+        // `oauth2` refuses to do so over http, which a server on this machine has.
+        let Some(place) = at.revocation.as_deref().and_then(|place| Url::parse(place).ok()) else { return };
+        let (token, kind) = match (refresh, access) {
+            (Some(refresh), _) => (refresh, "refresh_token"),
+            (None, Some(access)) => (access, "access_token"),
+            (None, None) => return,
         };
-        let done = match ready.revoke_token(token) {
-            Ok(request) => request.request_async(self).await.is_ok(),
-            Err(_) => false,
+        let mut request = self.http.post(place);
+        let body = {
+            let mut form = url::form_urlencoded::Serializer::new(String::new());
+            form.append_pair("token", token.reveal()).append_pair("token_type_hint", kind);
+            match client.secret {
+                Some(secret) if !at.secret_in_body => {
+                    // RFC 6749, 2.3.1: both are form-encoded first.
+                    let encoded = |text: &str| -> String {
+                        url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+                    };
+                    request = request.basic_auth(encoded(client.id), Some(encoded(secret.reveal())));
+                }
+                Some(secret) => {
+                    form.append_pair("client_id", client.id).append_pair("client_secret", secret.reveal());
+                }
+                None => {
+                    form.append_pair("client_id", client.id);
+                }
+            }
+            form.finish()
         };
-        if !done {
+        let content = (http::header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let sent = request.header(content.0, content.1).body(body).send().await;
+        if !sent.is_ok_and(|answer| answer.status().is_success()) {
             tracing::warn!(issuer = %at.issuer, "a token could not be taken back at its authorization server");
         }
     }
 
-    async fn json<T: for<'de> Deserialize<'de>>(&self, place: &Url) -> Result<T, Error> {
-        if !is_allowed(place) {
-            return Err(Error::Refused(format!(
-                "{place} is not asked: it is neither https nor on this machine"
-            )));
-        }
+    async fn json<T: for<'de> Deserialize<'de>>(&self, place: &Url, reach: Reach) -> Result<T, Error> {
+        reach.checked(place.as_str())?;
         let request = http::Request::get(place.as_str()).body(Vec::new());
         let request = request.map_err(|_| Error::Refused(format!("{place} is no URL")))?;
         let answer = self.ask(request).await.map_err(|fault| Error::Passing(fault.to_string()))?;
-        if answer.status() != http::StatusCode::OK {
-            return Err(Error::Refused(format!("{place} answered {}", answer.status().as_u16())));
+        let status = answer.status();
+        if status != http::StatusCode::OK {
+            let said = format!("{place} answered {}", status.as_u16());
+            let is_passing = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
+            return Err(if is_passing { Error::Passing(said) } else { Error::Refused(said) });
         }
         serde_json::from_slice(answer.body())
             .map_err(|_| Error::Refused(format!("{place} answered something else than is expected")))
@@ -286,9 +327,7 @@ impl Asker {
     async fn ask(&self, request: HttpRequest) -> Result<HttpResponse, Unasked> {
         let url = Url::parse(&request.uri().to_string()).map_err(|_| Unasked("it is no URL".to_owned()))?;
         let shown = url.origin().ascii_serialization();
-        if !is_allowed(&url) {
-            return Err(Unasked(format!("{shown} is not asked: it is neither https nor on this machine")));
-        }
+        // Where it is was judged when it was found.
         let (parts, body) = request.into_parts();
         let sent = self.http.request(parts.method, url).headers(parts.headers).body(body).send().await;
         let mut answer =
@@ -340,10 +379,12 @@ struct ServerMetadata {
     revocation_endpoint: Option<String>,
     #[serde(default)]
     code_challenge_methods_supported: Option<Vec<String>>,
+    #[serde(default)]
+    token_endpoint_auth_methods_supported: Option<Vec<String>>,
 }
 
 impl ServerMetadata {
-    fn endpoints(self, issuer: &Url, resource: String) -> Result<Endpoints, Error> {
+    fn endpoints(self, issuer: &Url, resource: String, reach: Reach) -> Result<Endpoints, Error> {
         // RFC 8414, 3.3: one server does not speak for another.
         if self.issuer.trim_end_matches('/') != issuer.as_str().trim_end_matches('/') {
             let said = domain::visible::make_visible_up_to(&self.issuer, 200);
@@ -355,8 +396,11 @@ impl ServerMetadata {
                 "{issuer} does not do PKCE with S256, without which nothing is asked"
             )));
         }
-        let place = |text: String| checked(&text).map(|url| url.to_string());
+        let place = |text: String| reach.checked(&text).map(|url| url.to_string());
+        let ways = self.token_endpoint_auth_methods_supported.unwrap_or_default();
+        let takes = |way: &str| ways.iter().any(|one| one == way);
         Ok(Endpoints {
+            secret_in_body: takes("client_secret_post") && !takes("client_secret_basic"),
             issuer: self.issuer,
             token: place(self.token_endpoint)?,
             authorization: self.authorization_endpoint.map(place).transpose()?,
@@ -371,6 +415,9 @@ fn ready(at: &Endpoints, client: &Client<'_>) -> Result<Ready, Error> {
     let mut basic = BasicClient::new(ClientId::new(client.id.to_owned()));
     if let Some(secret) = client.secret {
         basic = basic.set_client_secret(ClientSecret::new(secret.reveal().to_owned()));
+    }
+    if at.secret_in_body {
+        basic = basic.set_auth_type(AuthType::RequestBody);
     }
     Ok(basic.set_token_uri(token))
 }
@@ -397,9 +444,19 @@ fn granted(asked: Asked, at: &Endpoints) -> Result<Granted, Error> {
             expires_in: token.expires_in(),
         }),
         Err(RequestTokenError::ServerResponse(said)) => {
+            use BasicErrorResponseType as Kind;
             // Only the code: descriptions may repeat what was sent.
             let code = domain::visible::make_visible_up_to(&said.error().to_string(), 100);
-            Err(Error::Refused(format!("{issuer} refuses it ({code})")))
+            let refusal = format!("{issuer} refuses it ({code})");
+            match said.error() {
+                Kind::InvalidClient
+                | Kind::InvalidGrant
+                | Kind::InvalidScope
+                | Kind::UnauthorizedClient
+                | Kind::UnsupportedGrantType => Err(Error::Refused(refusal)),
+                // Such as `temporarily_unavailable` and `slow_down`.
+                Kind::InvalidRequest | Kind::Extension(_) => Err(Error::Passing(refusal)),
+            }
         }
         Err(RequestTokenError::Request(fault)) => Err(Error::Passing(fault.to_string())),
         Err(RequestTokenError::Parse(..) | RequestTokenError::Other(_)) => {
@@ -408,21 +465,35 @@ fn granted(asked: Asked, at: &Endpoints) -> Result<Granted, Error> {
     }
 }
 
-/// Secrets go over https, or nowhere off this machine.
-fn is_allowed(url: &Url) -> bool {
-    let is_here =
-        || matches!(domain::origin::class_of_host(url), Ok(Some(domain::origin::AddressClass::Loopback)));
-    let is_plain = url.username().is_empty() && url.password().is_none();
-    is_plain && (url.scheme() == "https" || (url.scheme() == "http" && is_here()))
+/// Where secrets may go.
+#[derive(Clone, Copy)]
+struct Reach {
+    /// To this machine too, in the clear as well.
+    here: bool,
 }
 
-fn checked(text: &str) -> Result<Url, Error> {
-    let shown = domain::visible::make_visible_up_to(text, 200);
-    let url = Url::parse(text).map_err(|_| Error::Refused(format!("`{shown}` is no URL")))?;
-    if is_allowed(&url) {
-        return Ok(url);
+impl Reach {
+    fn checked(self, text: &str) -> Result<Url, Error> {
+        let shown = domain::visible::make_visible_up_to(text, 200);
+        let url = Url::parse(text).map_err(|_| Error::Refused(format!("`{shown}` is no URL")))?;
+        let refuse = |why: &str| Err(Error::Refused(format!("{shown} is not asked: {why}")));
+        if !url.username().is_empty() || url.password().is_some() {
+            return refuse("a URL with a user in it is none of an authorization server");
+        }
+        if class_of_host(&url).is_err() {
+            return refuse("its address is none that anything of ours is at");
+        }
+        match (is_here(&url), url.scheme()) {
+            (true, "http" | "https") if self.here => Ok(url),
+            (true, _) => refuse("a server elsewhere has no say about this machine; name it with --issuer"),
+            (false, "https") => Ok(url),
+            (false, _) => refuse("it is not https"),
+        }
     }
-    Err(Error::Refused(format!("{shown} is not asked: it is neither https nor on this machine")))
+}
+
+fn is_here(url: &Url) -> bool {
+    matches!(class_of_host(url), Ok(Some(AddressClass::Loopback)))
 }
 
 /// Where an issuer says what it has: with its path behind the well-known part (RFC 8414), and before it (`OpenID`).
@@ -462,12 +533,23 @@ mod tests {
 
     #[test]
     fn secrets_go_to_https_or_this_machine_and_nowhere_else() {
-        for good in ["https://id.example/token", "http://127.0.0.1:1/token", "http://localhost/token"] {
-            assert!(checked(good).is_ok(), "{good}");
+        let (here, elsewhere) = (Reach { here: true }, Reach { here: false });
+        for good in ["https://id.example/token", "https://10.0.0.1/token"] {
+            assert!(here.checked(good).is_ok() && elsewhere.checked(good).is_ok(), "{good}");
         }
-        for bad in ["http://id.example/token", "ftp://id.example", "https://me:pw@id.example/", "nothing", ""]
-        {
-            assert!(checked(bad).is_err(), "{bad}");
+        for own in ["http://127.0.0.1:1/token", "http://localhost/token", "https://[::1]/token"] {
+            assert!(here.checked(own).is_ok() && elsewhere.checked(own).is_err(), "{own}");
+        }
+        for bad in [
+            "http://id.example/token",
+            "http://10.0.0.1/token",
+            "https://169.254.169.254/token",
+            "ftp://id.example",
+            "https://me:pw@id.example/",
+            "nothing",
+            "",
+        ] {
+            assert!(here.checked(bad).is_err(), "{bad}");
         }
     }
 
@@ -506,10 +588,20 @@ mod tests {
             authorization_endpoint: None,
             revocation_endpoint: None,
             code_challenge_methods_supported: methods,
+            token_endpoint_auth_methods_supported: Some(vec!["client_secret_post".to_owned()]),
         };
         let issuer = Url::parse("https://id.example/").unwrap();
-        let found = |one: ServerMetadata| one.endpoints(&issuer, "https://mcp.example/".to_owned());
-        assert!(found(metadata("https://id.example", None)).is_ok());
+        let reach = Reach { here: false };
+        let found = |one: ServerMetadata| one.endpoints(&issuer, "https://mcp.example/".to_owned(), reach);
+        let here = ServerMetadata {
+            token_endpoint: "http://127.0.0.1/token".to_owned(),
+            ..metadata("https://id.example", None)
+        };
+        assert!(found(here).is_err());
+        let good = found(metadata("https://id.example", None)).unwrap();
+        assert!(
+            good.secret_in_body && good.is_for("https://mcp.example") && !good.is_for("http://mcp.example")
+        );
         assert!(found(metadata("https://evil.example", None)).is_err());
         assert!(found(metadata("https://id.example", Some(vec!["plain".to_owned()]))).is_err());
         assert!(found(metadata("https://id.example", Some(vec!["S256".to_owned()]))).is_ok());

@@ -51,6 +51,8 @@ pub struct Config {
     pub authority_key: Option<PathBuf>,
     /// The file with the key that the fleet's secrets are sealed with; without it, `secrets.key` in the data folder.
     pub secrets_key: Option<PathBuf>,
+    /// The folder of the machine that connections' secrets may be read from; without it, none are read from files.
+    pub secrets_folder: Option<PathBuf>,
     /// Life of the certificates that nodes get, at least a second; they renew them at half of it.
     pub node_certificate_life: Duration,
 }
@@ -67,6 +69,7 @@ impl Config {
             fleet_name: "fleet".to_owned(),
             authority_key: None,
             secrets_key: None,
+            secrets_folder: None,
             node_certificate_life: pki::NODE_CERTIFICATE_LIFE,
         }
     }
@@ -136,6 +139,14 @@ pub enum Error {
     /// The key that secrets are sealed with.
     #[error("prepare the key of the fleet's secrets")]
     Vault(#[from] crate::vault::Error),
+    /// The folder that secrets are read from.
+    #[error("read secrets from {}: {why}", path.display())]
+    SecretsFolder {
+        /// Which.
+        path: PathBuf,
+        /// Why it cannot be.
+        why: String,
+    },
     /// TLS to authorization servers.
     #[error("prepare TLS to authorization servers")]
     Asker(#[source] reqwest::Error),

@@ -167,7 +167,7 @@ impl Database {
                 store: self.store.clone(),
                 blobs: prepared.blobs.clone(),
                 fleet: Fleet::new(self.store.clone(), signer, wall, random),
-                connector: Connector::new(self.store.clone(), vault, asker, wall),
+                connector: Connector::new(self.store.clone(), vault, asker, None, wall),
                 authority: Arc::clone(&prepared.authority),
                 clock: wall,
                 monotonic,

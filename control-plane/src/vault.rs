@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use domain::digest::Digest;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use zeroize::{Zeroize as _, Zeroizing};
 
 /// Bytes of the key.
 const KEY: usize = 32;
@@ -27,14 +28,14 @@ impl fmt::Debug for Vault {
     }
 }
 
-/// Something that is never shown.
+/// Something that is never shown, and wiped from memory when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret(Zeroizing<String>);
 
 impl Secret {
     /// Takes it.
-    pub const fn new(secret: String) -> Self {
-        Self(secret)
+    pub fn new(secret: String) -> Self {
+        Self(Zeroizing::new(secret))
     }
 
     /// What it is, for where it is used.
@@ -162,7 +163,9 @@ impl Vault {
             .key
             .open_in_place(nonce, Aad::from(purpose.as_bytes()), &mut bytes)
             .map_err(|_| Error::Opened)?;
-        String::from_utf8(opened.to_vec()).map(Secret).map_err(|_| Error::Opened)
+        let secret = String::from_utf8(opened.to_vec()).map(Secret::new).map_err(|_| Error::Opened);
+        bytes.zeroize();
+        secret
     }
 }
 

@@ -3,10 +3,14 @@
 //
 //   authorization_server.mjs REDIRECT_URI
 //
-// It prints {"issuer": ...} when it listens, and a line {"grant": TYPE} for each token that it gave. POST /test/forget
-// has it forget everything that it gave, as somebody who takes all access back.
+// It prints {"issuer": ...} when it listens, and a line {"grant": TYPE} for each token that it gave. POST /test/end
+// ends all access tokens before their time.
 import http from 'node:http';
 import Provider from 'oidc-provider';
+
+// Standard output is ours; what the library has to say goes to the log.
+console.info = console.error;
+console.warn = console.error;
 
 const [redirect] = process.argv.slice(2);
 const kept = new Map();
@@ -80,8 +84,8 @@ provider.on('grant.success', (ctx) => {
 });
 const answer = provider.callback();
 server.on('request', (request, response) => {
-  if (request.url === '/test/forget') {
-    kept.clear();
+  if (request.url === '/test/end') {
+    for (const key of kept.keys()) if (/^(AccessToken|ClientCredentials):/.test(key)) kept.delete(key);
     response.end();
     return;
   }

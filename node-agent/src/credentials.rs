@@ -18,7 +18,7 @@ use crate::link::connect;
 use crate::supervisor::Key;
 
 /// For one answer: an authorization server may have to be asked first.
-const ANSWER: Duration = Duration::from_secs(30);
+const ANSWER: Duration = Duration::from_secs(45);
 
 /// Fetches for this node.
 #[derive(Clone, Default)]
@@ -33,6 +33,16 @@ impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").finish_non_exhaustive()
     }
+}
+
+/// What is asked for.
+pub(crate) struct Wanted<'a> {
+    /// Of the connection, as the plan has it.
+    pub(crate) version: u64,
+    /// Where it goes.
+    pub(crate) origin: &'a str,
+    /// Names the headers that the server there did not take; empty if it was shown none.
+    pub(crate) refused: &'a str,
 }
 
 /// Headers as they were fetched.
@@ -65,21 +75,25 @@ impl Credentials {
         *self.planned.lock().unwrap_or_else(PoisonError::into_inner) = all;
     }
 
-    /// What a tool is to be reached with. Of an outgoing version, which the plan no longer names, what its plugin's
-    /// other version of the tool has: it is the same connection.
-    pub(crate) fn planned(&self, (version, tool): &Key) -> Option<PlannedConnection> {
+    /// What a tool is to be reached with, `name` being the connection's in its manifest. An outgoing version, which
+    /// the plan no longer names, has what another tool of its plugin is reached with by that name: there is one such
+    /// connection for an edge.
+    pub(crate) fn planned(&self, (version, tool): &Key, name: &str) -> Option<PlannedConnection> {
         let planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_plugin = |(of, one): &&Key| of.plugin == version.plugin && one == tool;
-        let exact = planned.get(&(version.clone(), tool.clone()));
-        exact.or_else(|| planned.iter().find(|(key, _)| of_plugin(key)).map(|(_, one)| one)).cloned()
+        if let Some(exact) = planned.get(&(version.clone(), tool.clone())) {
+            return Some(exact.clone());
+        }
+        let is_it =
+            |(of, _): &Key, one: &PlannedConnection| of.plugin == version.plugin && one.is_called(name);
+        planned.iter().find(|(key, one)| is_it(key, one)).map(|(_, one)| one.clone())
     }
 
-    /// The headers of a tool. `refused` names those that its server did not take.
+    /// The headers of a tool.
     ///
     /// # Errors
     /// Why there are none, for people.
-    pub(crate) async fn fetch(&self, key: &Key, refused: &str) -> Result<Fetched, String> {
-        let asked = tokio::time::timeout(ANSWER, self.ask(key, refused)).await;
+    pub(crate) async fn fetch(&self, key: &Key, wanted: &Wanted<'_>) -> Result<Fetched, String> {
+        let asked = tokio::time::timeout(ANSWER, self.ask(key, wanted)).await;
         let answer = asked
             .map_err(|_| format!("the control plane gave no answer within {} s", ANSWER.as_secs()))??;
         let mut headers = HeaderMap::new();
@@ -95,14 +109,16 @@ impl Credentials {
         Ok(Fetched { headers, name: answer.credential, valid })
     }
 
-    async fn ask(&self, (version, tool): &Key, refused: &str) -> Result<FetchResponse, String> {
+    async fn ask(&self, (version, tool): &Key, wanted: &Wanted<'_>) -> Result<FetchResponse, String> {
         let identity = self.identity.as_ref().ok_or("this node has no control plane")?;
         let PluginVersion { plugin, version } = version;
         let request = FetchRequest {
             plugin: plugin.as_str().to_owned(),
             version: version.to_string(),
             tool: tool.as_str().to_owned(),
-            refused: refused.to_owned(),
+            refused: wanted.refused.to_owned(),
+            connection_version: wanted.version,
+            origin: wanted.origin.to_owned(),
         };
         let channel = connect::open(&identity.address, identity.stream_tls()).await;
         let channel = channel.map_err(|error| crate::sentence(&error))?;

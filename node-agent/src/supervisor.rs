@@ -118,7 +118,9 @@ impl Supervisor {
         let stop = CancellationToken::new();
         let minding = Minding::new(Arc::clone(self), bundle.clone(), key.clone());
         let memory = bundle.opened(tool, &self.settings.work);
-        let keeping = keeper::Keeping { minding, stop: stop.clone(), opening: memory.noted(), memory };
+        let opening = memory.noted();
+        let keeping =
+            keeper::Keeping { minding, stop: stop.clone(), opening, memory, refused: String::new() };
         let task = tokio::spawn(keeping.keep());
         if let Some(earlier) = self.keepers().insert(key, Keeper { stop, task }) {
             earlier.stop.cancel();

@@ -21,3 +21,22 @@ pub mod join_string;
 pub mod v1 {
     include!("generated/pintle.fleet.v1.rs");
 }
+
+/// Without its value, which may be a secret.
+impl std::fmt::Debug for v1::Header {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Header").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::v1::{FetchResponse, Header};
+
+    #[test]
+    fn what_a_tool_is_reached_with_is_not_shown_by_its_message() {
+        let headers = vec![Header { name: "authorization".to_owned(), value: "s3cret".to_owned() }];
+        let shown = format!("{:?}", FetchResponse { headers, ..FetchResponse::default() });
+        assert!(shown.contains("authorization") && !shown.contains("s3cret"), "{shown}");
+    }
+}

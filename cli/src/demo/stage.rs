@@ -91,6 +91,7 @@ impl Stage {
             node_address: None,
             authority_key: None,
             secrets_key: None,
+            secrets_folder: None,
             node_certificate_life: None,
         };
         let server = embed::start_server(plan).await?;

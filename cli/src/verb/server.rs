@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// The key that secrets of connections are sealed with, the same for all servers [default: secrets.key in the data folder]
     #[arg(long, value_name = "FILE")]
     pub secrets_key: Option<PathBuf>,
+    /// A folder that secrets of connections may be read from (--secret-path) [default: none are read from files]
+    #[arg(long, value_name = "FOLDER")]
+    pub secrets_folder: Option<PathBuf>,
     /// How long certificates of nodes last; nodes renew them at half of it
     #[arg(long, default_value = "24h", value_parser = humantime::parse_duration, value_name = "TIME")]
     pub node_certificate_life: Duration,
@@ -75,6 +78,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         node_address: args.node_address,
         authority_key: args.ca_key,
         secrets_key: args.secrets_key,
+        secrets_folder: args.secrets_folder,
         node_certificate_life: Some(args.node_certificate_life),
     })
     .await?;

@@ -66,6 +66,7 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
         node_address: None,
         authority_key: None,
         secrets_key: None,
+        secrets_folder: None,
         node_certificate_life: None,
     })
     .await?;

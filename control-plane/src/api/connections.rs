@@ -14,7 +14,7 @@ use super::access::Caller;
 use super::answer::Answer;
 use super::input::{self, Body};
 use super::problem::Problem;
-use crate::connector::Fault;
+use crate::connector::{Fault, Spare};
 use crate::operation::Code;
 use crate::operation::remove_connection::{no_connection, remove_connection};
 use crate::operation::set_connection::{ConnectionInput, SecretInput, parse_key, set_connection, word};
@@ -28,19 +28,33 @@ pub(super) struct Wanted {
     edge: Option<String>,
     #[serde(default)]
     params: BTreeMap<String, String>,
+    /// Read by hand: an error of the reader would repeat what it cannot read.
     #[serde(default)]
-    secrets: BTreeMap<String, WantedSecret>,
+    secrets: BTreeMap<String, Value>,
     headers: Option<Vec<(String, String)>>,
     oauth: Option<WantedOAuth>,
 }
 
 /// One secret: itself, or where the server finds it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "snake_case")]
-enum WantedSecret {
-    Value(String),
-    Env(String),
-    File(String),
+fn secret((name, wanted): (String, Value)) -> Result<(String, SecretInput), Problem> {
+    let one = match &wanted {
+        Value::Object(members) if members.len() == 1 => members.iter().next(),
+        _ => None,
+    };
+    let input = match one.map(|(kind, value)| (kind.as_str(), value.as_str())) {
+        Some(("value", Some(value))) => SecretInput::Value(Secret::new(value.to_owned())),
+        Some(("env", Some(variable))) => SecretInput::Env(variable.to_owned()),
+        Some(("file", Some(path))) => SecretInput::File(path.to_owned()),
+        _ => {
+            let name = domain::visible::make_visible_up_to(&name, 100);
+            let detail = format!(
+                "the secret {name} is an object with one member: value, env or file, each a text (what was sent is not repeated \
+                 here)"
+            );
+            return Err(Problem::of(Code::Invalid, detail));
+        }
+    };
+    Ok((name, input))
 }
 
 #[derive(Deserialize)]
@@ -76,6 +90,7 @@ pub(super) struct Back {
     state: Option<String>,
     code: Option<String>,
     error: Option<String>,
+    iss: Option<String>,
 }
 
 /// `GET /connections`.
@@ -98,21 +113,17 @@ pub(super) async fn set(
     Body(wanted): Body<Wanted>,
 ) -> Answer {
     let key = key(&plugin, &name, wanted.edge.as_deref())?;
-    let secret = |(name, secret): (String, WantedSecret)| {
-        let secret = match secret {
-            WantedSecret::Value(value) => SecretInput::Value(Secret::new(value)),
-            WantedSecret::Env(variable) => SecretInput::Env(variable),
-            WantedSecret::File(path) => SecretInput::File(path),
-        };
-        (name, secret)
-    };
     let input = ConnectionInput {
         params: wanted.params,
-        secrets: wanted.secrets.into_iter().map(secret).collect(),
+        secrets: wanted.secrets.into_iter().map(secret).collect::<Result<_, _>>()?,
         headers: wanted.headers,
         oauth: wanted.oauth.map(oauth).transpose()?,
     };
-    let set = set_connection((&state.store, state.connector.vault()), &caller.by, &key, &input).await?;
+    let connector = &state.connector;
+    let spare = connector.spare(&key).await.map_err(problem)?;
+    let places = (&state.store, connector.vault(), connector.files());
+    let set = set_connection(places, &caller.by, &key, &input).await?;
+    take_back(&state, spare);
     let connection = describe(&state, &set.connection).await?;
     Ok(Json(json!({ "connection": connection, "dropped": set.dropped, "missing": set.missing })))
 }
@@ -125,9 +136,17 @@ pub(super) async fn remove(
     Query(which): Query<Which>,
 ) -> Answer {
     let key = key(&plugin, &name, Some(which.edge.as_str()).filter(|edge| !edge.is_empty()))?;
-    state.connector.revoke(&key).await.map_err(problem)?;
+    let spare = state.connector.spare(&key).await.map_err(problem)?;
     remove_connection(&state.store, &caller.by, &key).await?;
+    take_back(&state, spare);
     Ok(Json(json!({ "removed": true })))
+}
+
+/// Takes tokens back that are no longer on record, while nobody waits for it.
+fn take_back(state: &AppState, spare: Option<Spare>) {
+    let Some(spare) = spare else { return };
+    let connector = state.connector.clone();
+    tokio::spawn(async move { connector.revoke(spare).await });
 }
 
 /// `POST /connections/{plugin}/{name}/authorize`: where a person goes.
@@ -153,12 +172,12 @@ pub(super) async fn test(
     let mut tx = state.store.read().await?;
     let connection = connections::find(&mut tx, &key).await?.ok_or_else(|| no_connection(&key))?;
     drop(tx);
-    let place = state.connector.resource(&connection).await;
-    let made = match place {
-        Ok(_) => state.connector.credentials(&connection, "").await,
-        Err(fault) => Err(fault),
+    let place = state.connector.place(&connection).await;
+    let made = match &place {
+        Ok(place) => state.connector.credentials(&connection, place, "").await,
+        Err(fault) => Err(Fault::Refused(fault.to_string())),
     };
-    let place = state.connector.resource(&connection).await.ok().map(|url| url.origin.to_string());
+    let place = place.ok().map(|url| url.origin.to_string());
     Ok(Json(match made {
         Ok(credentials) => json!({
             "ok": true,
@@ -192,7 +211,7 @@ pub(super) async fn callback(State(state): State<AppState>, Query(back): Query<B
             &format!("Not connected: the authorization server answered {said}."),
         );
     };
-    match state.connector.come_back(known, code).await {
+    match state.connector.come_back(known, code, back.iss.as_deref()).await {
         Ok(key) => page(
             StatusCode::OK,
             &format!("{}/{} is connected. You can close this window.", key.plugin, key.name),
@@ -230,6 +249,7 @@ fn oauth(wanted: WantedOAuth) -> Result<OAuth, Problem> {
         client_secret: wanted.client_secret,
         scopes: wanted.scopes,
         issuer: wanted.issuer,
+        found: None,
     })
 }
 
@@ -277,7 +297,7 @@ async fn describe(state: &AppState, connection: &Connection) -> Result<Value, Pr
             "client_id": oauth.client_id,
             "client_secret": oauth.client_secret,
             "scopes": oauth.scopes,
-            "issuer": oauth.issuer,
+            "issuer": oauth.issuer.as_ref().or(oauth.found.as_ref()),
         })
     });
     Ok(json!({

@@ -60,6 +60,7 @@ impl Port {
                 fleet.store.clone(),
                 Arc::new(crate::vault::Vault::passing().unwrap()),
                 crate::oauth::Asker::new().unwrap(),
+                None,
                 || Timestamp::from_millis(1_796_000_000_000),
             ),
             door: Door { node_address: "127.0.0.1:7401".to_owned(), authority_sha256: "ab".repeat(32) },

@@ -9,7 +9,7 @@ use tonic::{Request, Response, Status};
 
 use super::Context;
 use super::door::Peer;
-use crate::connector::Fault;
+use crate::connector::{Fault, Wanted};
 use crate::server::Chain;
 
 /// Most bytes of a request: some names.
@@ -36,7 +36,14 @@ impl Connections for Door {
         let tool = ToolId::parse(&asked.tool).map_err(wrong)?;
         let node = (&peer.identity.node, &peer.key);
         let connector = &self.context.connector;
-        match connector.of_node(node, (&version, &tool), &asked.refused).await {
+        let wanted = Wanted {
+            version: &version,
+            tool: &tool,
+            connection_version: asked.connection_version,
+            origin: &asked.origin,
+            refused: &asked.refused,
+        };
+        match connector.of_node(node, &wanted).await {
             Ok(credentials) => {
                 let now = (self.context.clock)();
                 let left =
@@ -46,7 +53,6 @@ impl Connections for Door {
                     value: value.reveal().to_owned(),
                 };
                 Ok(Response::new(FetchResponse {
-                    version: credentials.version,
                     headers: credentials.headers.into_iter().map(header).collect(),
                     valid_ms: left.unwrap_or_default(),
                     credential: credentials.name,

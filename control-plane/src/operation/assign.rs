@@ -298,7 +298,9 @@ pub(super) fn endpoint_of(url: &str) -> Result<(Endpoint, Option<domain::origin:
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
     if let (true, Some((_, suffix))) = (authority.contains("${"), authority.rsplit_once('}')) {
-        return Ok((Endpoint::FromConnection { suffix: suffix.to_ascii_lowercase() }, None));
+        let suffix = suffix.to_ascii_lowercase();
+        let in_the_clear = !url.to_ascii_lowercase().starts_with("https:");
+        return Ok((Endpoint::FromConnection { suffix, in_the_clear }, None));
     }
     let tool = parse_tool_url(url, true).map_err(|fault| Error::refused(Code::Invalid, fault.to_string()))?;
     let class = class_of_host(&tool.url).map_err(|fault| Error::refused(Code::Invalid, fault.to_string()))?;

@@ -17,7 +17,7 @@ pub async fn remove_connection(store: &Store, by: &By, key: &ConnectionKey) -> R
     if !connections::delete(tx.tx(), key).await? {
         return Err(no_connection(key));
     }
-    let connection = format!("{}/{}", key.plugin, key.name);
+    let connection = key.shown();
     tx.audit(&by.origin, Event::ConnectionRemove { connection, edge: key.edge.clone() });
     raise_plans(&mut tx, key).await?;
     tx.commit(by.now).await?;
@@ -27,6 +27,6 @@ pub async fn remove_connection(store: &Store, by: &By, key: &ConnectionKey) -> R
 /// There is none.
 pub(crate) fn no_connection(key: &ConnectionKey) -> Error {
     let where_ = key.edge.as_ref().map_or_else(|| "the fleet".to_owned(), |edge| format!("edge {edge}"));
-    let detail = format!("no connection {}/{} is set for {where_}", key.plugin, key.name);
+    let detail = format!("no connection {} is set for {where_}", key.shown());
     Error::with_remedy(Code::NotFound, detail, "pintle connection list")
 }

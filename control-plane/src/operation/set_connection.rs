@@ -1,6 +1,7 @@
 //! Sets what a plugin's remote tools are reached with, on one edge or on all.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use domain::audit::Event;
 use domain::connection::{HEADERS_MAX, SECRET_MAX, VALUE_MAX, check_header, fill_url, named};
@@ -12,6 +13,9 @@ use super::{By, Code, Error};
 use crate::store::connections::{self, Connection, ConnectionKey, Grant, OAuth, Source};
 use crate::store::{Store, Transaction, WriteTx, assignments, candidates, edges, plugins};
 use crate::vault::{Secret, Vault};
+
+/// How variables of the server's environment begin that secrets may be in: those of its own are not theirs.
+pub const ENV_PREFIX: &str = "PINTLE_SECRET_";
 
 /// What is to be set; what is not named stays.
 #[derive(Debug, Clone, Default)]
@@ -48,13 +52,13 @@ pub struct ConnectionSet {
     pub missing: Vec<String>,
 }
 
-/// Sets it.
+/// Sets it. `files` is the folder that secrets may be in, if the server has one.
 ///
 /// # Errors
 /// No such plugin, connection of it, or edge; a parameter that the manifest does not have, or of the other kind; a
-/// header or a URL that cannot be.
+/// header or a URL that cannot be; a secret that is in no place for secrets.
 pub async fn set_connection(
-    (store, vault): (&Store, &Vault),
+    (store, vault, files): (&Store, &Vault, Option<&Path>),
     by: &By,
     key: &ConnectionKey,
     input: &ConnectionInput,
@@ -65,58 +69,58 @@ pub async fn set_connection(
     {
         return Err(Error::no_edge(edge));
     }
-    let manifest = manifest_with(tx.tx(), key).await?;
+    let manifests = manifests_with(tx.tx(), key).await?;
     let before = connections::find(tx.tx(), key).await?;
-    let mut connection = before.clone().unwrap_or_else(|| Connection {
-        key: key.clone(),
-        version: 0,
-        params: BTreeMap::new(),
-        headers: Vec::new(),
-        oauth: None,
-        secrets: BTreeMap::new(),
-        set_at: by.now,
-        set_by: by.origin.actor.clone(),
-    });
-    let described = manifest.connections.get(&key.name).cloned().unwrap_or_default();
+    let mut connection = before.clone().unwrap_or_else(|| blank(key, by));
+    let described = manifests.first().and_then(|manifest| manifest.connections.get(&key.name).cloned());
+    let described = described.unwrap_or_default();
     connection.params.extend(checked_params(&described, input)?);
-    if let Some(headers) = &input.headers {
-        connection.headers.clone_from(headers);
-    }
-    if let Some(oauth) = &input.oauth {
-        connection.oauth = Some(oauth.clone());
-    }
+    put_ways(&mut connection, input);
     let used = used(&connection)?;
-    let places_before = before.as_ref().map(|before| places(&manifest, key, before));
-    let places_now = places(&manifest, key, &connection);
     let mut dropped = Vec::new();
-    if places_before.is_some_and(|before| before != places_now) {
-        // Credentials are for the host that they were given for.
+    // Credentials are for the host, and the authorization server, that they were given for.
+    let is_moved = before.as_ref().is_some_and(|before| is_moved(&manifests, before, &connection));
+    if is_moved {
         dropped = std::mem::take(&mut connection.secrets).into_keys().collect();
-        connections::drop_token(tx.tx(), key).await?;
+        if let Some(oauth) = &mut connection.oauth {
+            oauth.found = None;
+        }
+    } else if let Some(name) = before.as_ref().and_then(|before| shown_elsewhere(before, &connection))
+        && connection.secrets.remove(name).is_some()
+    {
+        dropped.push(name.clone());
     }
     for (name, secret) in &input.secrets {
         let is_described = described.params.get(name).is_some_and(|param| param.secret);
         if !is_described && !used.contains(name) {
             return Err(unknown(name, "secret", secrets_of(&described).chain(used.iter())));
         }
-        connection.secrets.insert(name.clone(), sealed(vault, key, name, secret)?);
+        connection.secrets.insert(name.clone(), placed((vault, files), key, name, secret)?);
     }
     dropped.retain(|name| !connection.secrets.contains_key(name));
-    for (tool, url) in urls(&manifest, key, &connection) {
+    for (tool, url) in manifests.first().into_iter().flat_map(|newest| urls(newest, &connection)) {
         if let Err(fault) = url
             && !matches!(fault, domain::connection::Fault::Missing(_))
         {
             return Err(Error::refused(Code::Invalid, format!("the URL of {tool}: {fault}")));
         }
     }
-    if input.oauth.is_some() {
+    let of_client = |connection: &Connection| {
+        connection.oauth.as_ref().map(|oauth| {
+            (
+                oauth.clone(),
+                oauth.client_secret.as_ref().and_then(|name| connection.secrets.get(name).cloned()),
+            )
+        })
+    };
+    if is_moved || before.as_ref().and_then(of_client) != of_client(&connection) {
         // A token of another client, or with other scopes, is another.
         connections::drop_token(tx.tx(), key).await?;
     }
     connections::put(tx.tx(), &connection, by.as_stored()).await?;
     let connection = connections::find(tx.tx(), key).await?.unwrap_or(connection);
     let event = Event::ConnectionSet {
-        connection: format!("{}/{}", key.plugin, key.name),
+        connection: key.shown(),
         edge: key.edge.clone(),
         params: connection.params.clone(),
         secrets: connection.secrets.iter().map(|(name, source)| (name.clone(), word(source))).collect(),
@@ -139,20 +143,78 @@ pub fn word(source: &Source) -> String {
     }
 }
 
-/// The manifest of the plugin's newest version that has the connection.
-pub(crate) async fn manifest_with(tx: &mut Transaction, key: &ConnectionKey) -> Result<Manifest, Error> {
+/// One that nobody set.
+fn blank(key: &ConnectionKey, by: &By) -> Connection {
+    Connection {
+        key: key.clone(),
+        version: 0,
+        params: BTreeMap::new(),
+        headers: Vec::new(),
+        oauth: None,
+        secrets: BTreeMap::new(),
+        set_at: by.now,
+        set_by: by.origin.actor.clone(),
+    }
+}
+
+/// Headers and tokens as they were named; of both that would be `Authorization`, the one that was named now.
+fn put_ways(connection: &mut Connection, input: &ConnectionInput) {
+    let is_token_s = |name: &str| name.eq_ignore_ascii_case("authorization");
+    if let Some(headers) = &input.headers {
+        connection.headers.clone_from(headers);
+        if input.oauth.is_none() && headers.iter().any(|(name, _)| is_token_s(name)) {
+            connection.oauth = None;
+        }
+    }
+    if let Some(oauth) = &input.oauth {
+        let before = connection.oauth.take();
+        if input.headers.is_none() {
+            connection.headers.retain(|(name, _)| !is_token_s(name));
+        }
+        let found = before.and_then(|before| before.found).filter(|_| oauth.issuer.is_none());
+        connection.oauth = Some(OAuth { found, ..oauth.clone() });
+    }
+}
+
+/// The client's secret, if it would be shown to another authorization server than before.
+fn shown_elsewhere<'c>(before: &'c Connection, now: &Connection) -> Option<&'c String> {
+    let (before, now) = (before.oauth.as_ref()?, now.oauth.as_ref()?);
+    let of = |oauth: &OAuth| oauth.issuer.clone().or_else(|| oauth.found.clone());
+    before.client_secret.as_ref().filter(|_| of(before) != of(now) && of(before).is_some())
+}
+
+/// Whether a tool of any version would be reached at another origin than before.
+fn is_moved(manifests: &[Manifest], before: &Connection, now: &Connection) -> bool {
+    let origin =
+        |url: Result<domain::origin::ToolUrl, domain::connection::Fault>| url.ok().map(|url| url.origin);
+    manifests.iter().any(|manifest| {
+        let (before, now) = (urls(manifest, before), urls(manifest, now));
+        before.into_iter().zip(now).any(|((_, before), (_, now))| {
+            let before = origin(before);
+            // What had no host yet was given for none.
+            before.is_some() && before != origin(now)
+        })
+    })
+}
+
+/// The manifests of the plugin's versions that have the connection, the newest first; there is one.
+async fn manifests_with(tx: &mut Transaction, key: &ConnectionKey) -> Result<Vec<Manifest>, Error> {
     let versions = plugins::versions(tx, &key.plugin).await?;
     if versions.is_empty() {
         let detail = format!("no version of a plugin {} was ever pushed", key.plugin);
         return Err(Error::with_remedy(Code::NotFound, detail, "pintle plugin list"));
     }
-    let mut known = BTreeSet::new();
+    let (mut known, mut found) = (BTreeSet::new(), Vec::new());
     for stored in versions {
         let Ok(manifest) = Manifest::read_accepted(&stored.manifest) else { continue };
         if manifest.connections.contains_key(&key.name) {
-            return Ok(manifest);
+            found.push(manifest);
+        } else {
+            known.extend(manifest.connections.into_keys());
         }
-        known.extend(manifest.connections.into_keys());
+    }
+    if !found.is_empty() {
+        return Ok(found);
     }
     let known = if known.is_empty() {
         "it has none".to_owned()
@@ -164,13 +226,12 @@ pub(crate) async fn manifest_with(tx: &mut Transaction, key: &ConnectionKey) -> 
 }
 
 /// The URLs of the tools that are reached with it.
-pub(crate) fn urls(
+fn urls(
     manifest: &Manifest,
-    key: &ConnectionKey,
     connection: &Connection,
 ) -> Vec<(String, Result<domain::origin::ToolUrl, domain::connection::Fault>)> {
     let of_connection = manifest.tools.iter().filter_map(|(tool, spec)| match spec {
-        ToolSpec::Url { url, allow_http, connection, .. } if connection.as_ref() == Some(&key.name) => {
+        ToolSpec::Url { url, allow_http, connection: Some(name), .. } if *name == connection.key.name => {
             Some((tool, url, *allow_http))
         }
         _ => None,
@@ -181,22 +242,18 @@ pub(crate) fn urls(
         .collect()
 }
 
-/// The origins that it comes to.
-fn places(manifest: &Manifest, key: &ConnectionKey, connection: &Connection) -> BTreeSet<String> {
-    urls(manifest, key, connection)
-        .into_iter()
-        .map(|(tool, url)| {
-            format!("{tool} {}", url.map_or_else(|_| String::new(), |url| url.origin.to_string()))
-        })
-        .collect()
+/// The edges that have the plugin, of which there is one at most if the connection is for one.
+pub(crate) async fn having(tx: &mut Transaction, key: &ConnectionKey) -> Result<BTreeSet<EdgeName>, Error> {
+    let mut having: BTreeSet<EdgeName> =
+        assignments::of_plugin(tx, &key.plugin).await?.into_iter().map(|one| one.edge).collect();
+    having.extend(candidates::edges_of_plugin(tx, &key.plugin).await?);
+    having.retain(|edge| key.edge.as_ref().is_none_or(|only| only == edge));
+    Ok(having)
 }
 
 /// Raises the plan of the edges that have the plugin, of the one edge if it is for that.
 pub(crate) async fn raise_plans(tx: &mut WriteTx, key: &ConnectionKey) -> Result<(), Error> {
-    let mut having: BTreeSet<EdgeName> =
-        assignments::of_plugin(tx.tx(), &key.plugin).await?.into_iter().map(|one| one.edge).collect();
-    having.extend(candidates::edges_of_plugin(tx.tx(), &key.plugin).await?);
-    for edge in having.into_iter().filter(|edge| key.edge.as_ref().is_none_or(|only| only == edge)) {
+    for edge in having(tx.tx(), key).await? {
         tx.raise(Scope::Edge(edge), Part::Plan);
     }
     Ok(())
@@ -266,7 +323,12 @@ fn used(connection: &Connection) -> Result<BTreeSet<String>, Error> {
     Ok(used)
 }
 
-fn sealed(vault: &Vault, key: &ConnectionKey, name: &str, secret: &SecretInput) -> Result<Source, Error> {
+fn placed(
+    (vault, files): (&Vault, Option<&Path>),
+    key: &ConnectionKey,
+    name: &str,
+    secret: &SecretInput,
+) -> Result<Source, Error> {
     match secret {
         SecretInput::Value(secret) => {
             let length = secret.reveal().len();
@@ -277,18 +339,35 @@ fn sealed(vault: &Vault, key: &ConnectionKey, name: &str, secret: &SecretInput) 
             Ok(Source::Sealed(vault.seal(&key.purpose(&format!("secret/{name}")), secret.reveal())))
         }
         SecretInput::Env(variable) => {
-            let is_name = !variable.is_empty()
+            let is_name = variable.starts_with(ENV_PREFIX)
                 && variable.len() <= 256
                 && variable.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             if !is_name {
-                let detail = format!("`{}` is no variable of an environment", shown(variable));
+                let detail = format!(
+                    "`{}` is no variable for a secret: their names begin with {ENV_PREFIX}",
+                    shown(variable)
+                );
                 return Err(Error::refused(Code::Invalid, detail));
             }
             Ok(Source::Env(variable.clone()))
         }
         SecretInput::File(path) => {
-            if !path.starts_with('/') || path.len() > 4096 {
-                let detail = format!("`{}` is no absolute path on the server's machine", shown(path));
+            let Some(files) = files else {
+                let detail =
+                    "this server reads no secrets from files: it was started without a folder for them";
+                return Err(Error::with_remedy(
+                    Code::Invalid,
+                    detail,
+                    "pintle server --secrets-folder FOLDER",
+                ));
+            };
+            let is_below = Path::new(path).starts_with(files) && !path.contains("/..") && path.len() <= 4096;
+            if !is_below {
+                let detail = format!(
+                    "`{}` is not below {}, where this server reads secrets from",
+                    shown(path),
+                    files.display()
+                );
                 return Err(Error::refused(Code::Invalid, detail));
             }
             Ok(Source::File(path.clone()))

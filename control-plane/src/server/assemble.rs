@@ -1,7 +1,7 @@
 //! The order in which a server starts.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -50,7 +50,8 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
     let blobs = open_blobs(folder.path())?;
     let vault = Arc::new(open_vault(&config, &store, &by).await?);
     let asker = Asker::new().map_err(Error::Asker)?;
-    let connector = Connector::new(store.clone(), vault, asker, now);
+    let files = config.secrets_folder.as_deref().map(|at| open_secrets_folder(at, &config)).transpose()?;
+    let connector = Connector::new(store.clone(), vault, asker, files, now);
 
     let people = listen("people", config.people_listen)?;
     let nodes = listen("nodes", config.node_listen)?;
@@ -152,6 +153,25 @@ async fn open_authority(config: &Config, store: &Store, by: &By, fleet: &str) ->
         authority = authority.beside(&Authority::open(&files.previous, fleet, None)?);
     }
     Ok(authority)
+}
+
+/// A folder for secrets that has nothing of the server's own in it, nor is in what has.
+fn open_secrets_folder(path: &Path, config: &Config) -> Result<PathBuf, Error> {
+    let fault = |why: String| Error::SecretsFolder { path: path.to_owned(), why };
+    let real =
+        |path: &Path| path.canonicalize().map_err(|error| fault(format!("{}: {error}", path.display())));
+    let folder = real(path)?;
+    if !folder.is_dir() {
+        return Err(fault("it is no folder".to_owned()));
+    }
+    let keys = config.authority_key.iter().chain(&config.secrets_key);
+    for own in std::iter::once(&config.data).chain(keys) {
+        let own = real(own)?;
+        if own.starts_with(&folder) || folder.starts_with(&own) {
+            return Err(fault(format!("{} is there, which is the server's own", own.display())));
+        }
+    }
+    Ok(folder)
 }
 
 /// What the fleet's secrets are sealed with: made by the first server, the same for each after it.

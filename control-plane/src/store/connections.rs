@@ -14,11 +14,11 @@ statements! {
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9) on conflict (plugin, name, edge) do update set \
            version = excluded.version, params = excluded.params, headers = excluded.headers, oauth = excluded.oauth, \
            set_at = excluded.set_at, set_by = excluded.set_by";
-    TOUCH = "update connections set version = $4 where plugin = $1 and name = $2 and edge = $3";
     FIND = "select plugin, name, edge, version, params, headers, oauth, set_at, set_by from connections \
             where plugin = $1 and name = $2 and edge = $3";
     ALL = "select plugin, name, edge, version, params, headers, oauth, set_at, set_by from connections \
            order by plugin, name, edge";
+    PUT_OAUTH = "update connections set oauth = $4 where plugin = $1 and name = $2 and edge = $3";
     DELETE = "delete from connections where plugin = $1 and name = $2 and edge = $3";
     SECRETS = "select secret, source, sealed from connection_secrets where plugin = $1 and name = $2 and edge = $3 \
                order by secret";
@@ -26,13 +26,18 @@ statements! {
                   values ($1, $2, $3, $4, $5, $6) on conflict (plugin, name, edge, secret) do update \
                   set source = excluded.source, sealed = excluded.sealed";
     DROP_SECRETS = "delete from connection_secrets where plugin = $1 and name = $2 and edge = $3";
-    TOKEN = "select number, access, refresh, expires_at, endpoints, problem, busy_until from connection_tokens \
+    TOKEN = "select number, access, refresh, expires_at, endpoints, problem from connection_tokens \
              where plugin = $1 and name = $2 and edge = $3";
     PUT_TOKEN = "insert into connection_tokens (plugin, name, edge, number, access, refresh, expires_at, endpoints, \
                  problem, busy_until) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0) \
                  on conflict (plugin, name, edge) do update set number = excluded.number, access = excluded.access, \
                  refresh = excluded.refresh, expires_at = excluded.expires_at, endpoints = excluded.endpoints, \
                  problem = excluded.problem, busy_until = 0";
+    NEXT_TOKEN = "update connection_tokens set number = $6, access = $7, refresh = $8, expires_at = $9, endpoints = $10, \
+                  problem = $11, busy_until = 0 where plugin = $1 and name = $2 and edge = $3 and number = $4 \
+                  and busy_until = $5";
+    END_LEASE = "update connection_tokens set busy_until = 0 where plugin = $1 and name = $2 and edge = $3 \
+                 and number = $4 and busy_until = $5";
     LEASE = "update connection_tokens set busy_until = $5 where plugin = $1 and name = $2 and edge = $3 \
              and number = $4 and busy_until < $6";
     FIRST_LEASE = "insert into connection_tokens (plugin, name, edge, number, endpoints, problem, busy_until) \
@@ -43,6 +48,7 @@ statements! {
     ASK = "select plugin, name, edge, verifier, redirect, endpoints, asked_by, expires_at from connection_asks \
            where state_sha256 = $1";
     DROP_ASK = "delete from connection_asks where state_sha256 = $1";
+    DROP_ASKS = "delete from connection_asks where plugin = $1 and name = $2 and edge = $3";
     DROP_OLD_ASKS = "delete from connection_asks where expires_at < $1";
 }
 
@@ -61,6 +67,11 @@ impl ConnectionKey {
     /// What its sealed values are sealed for.
     pub(crate) fn purpose(&self, what: &str) -> String {
         format!("connection/{}/{}/{}/{what}", self.plugin, self.name, self.scope())
+    }
+
+    /// As people write it, without its edge.
+    pub(crate) fn shown(&self) -> String {
+        format!("{}/{}", self.plugin, self.name)
     }
 
     /// As listings over it are reported.
@@ -121,6 +132,8 @@ pub struct OAuth {
     pub scopes: Vec<String>,
     /// The authorization server's issuer; without it, the one that the tool's server names.
     pub issuer: Option<String>,
+    /// The one that it named when the first token was had; another one gets nothing.
+    pub found: Option<String>,
 }
 
 /// A connection on record.
@@ -156,7 +169,6 @@ pub(crate) struct Token {
     pub(crate) endpoints: String,
     /// Why a person has to authorize it again; empty if nobody has to.
     pub(crate) problem: String,
-    pub(crate) busy_until: Timestamp,
 }
 
 /// A person on the way to an authorization server and back.
@@ -190,16 +202,7 @@ async fn next_version(tx: &mut Transaction) -> Result<u64, Error> {
 pub(crate) async fn put(tx: &mut Transaction, connection: &Connection, by: By<'_>) -> Result<(), Error> {
     let version = next_version(tx).await?;
     let key = &connection.key;
-    let oauth = connection.oauth.as_ref().map(|oauth| {
-        serde_json::json!({
-            "grant": oauth.grant.as_str(),
-            "client_id": oauth.client_id,
-            "client_secret": oauth.client_secret,
-            "scopes": oauth.scopes,
-            "issuer": oauth.issuer,
-        })
-        .to_string()
-    });
+    let oauth = connection.oauth.as_ref().map(oauth_text);
     let params = serde_json::json!(connection.params).to_string();
     let headers = serde_json::json!(connection.headers).to_string();
     let more = args![version, params, headers, oauth.unwrap_or_default(), by.at, by.who];
@@ -216,10 +219,21 @@ pub(crate) async fn put(tx: &mut Transaction, connection: &Connection, by: By<'_
     Ok(())
 }
 
-/// Makes it another version, since its token is another.
-pub(crate) async fn touch(tx: &mut Transaction, key: &ConnectionKey) -> Result<(), Error> {
-    let version = next_version(tx).await?;
-    tx.execute(TOUCH, with(key, args![version])).await.map(|_| ())
+/// Notes on record who its authorization server is, which is no other connection.
+pub(crate) async fn put_oauth(tx: &mut Transaction, key: &ConnectionKey, oauth: &OAuth) -> Result<(), Error> {
+    tx.execute(PUT_OAUTH, with(key, args![oauth_text(oauth)])).await.map(|_| ())
+}
+
+fn oauth_text(oauth: &OAuth) -> String {
+    serde_json::json!({
+        "grant": oauth.grant.as_str(),
+        "client_id": oauth.client_id,
+        "client_secret": oauth.client_secret,
+        "scopes": oauth.scopes,
+        "issuer": oauth.issuer,
+        "found": oauth.found,
+    })
+    .to_string()
 }
 
 /// The one of that key.
@@ -259,7 +273,7 @@ pub(crate) async fn all(tx: &mut Transaction) -> Result<Vec<Connection>, Error> 
 /// Takes it off the record, with its secrets and its token.
 pub(crate) async fn delete(tx: &mut Transaction, key: &ConnectionKey) -> Result<bool, Error> {
     tx.execute(DROP_SECRETS, key_args(key)).await?;
-    tx.execute(DROP_TOKEN, key_args(key)).await?;
+    drop_token(tx, key).await?;
     Ok(tx.execute(DELETE, key_args(key)).await? == 1)
 }
 
@@ -274,7 +288,6 @@ pub(crate) async fn token(tx: &mut Transaction, key: &ConnectionKey) -> Result<O
             expires_at: row.integer_or_null(3)?.map(Timestamp::from_millis),
             endpoints: row.text(4)?,
             problem: row.text(5)?,
-            busy_until: row.time(6)?,
         })
     })
     .transpose()
@@ -282,16 +295,19 @@ pub(crate) async fn token(tx: &mut Transaction, key: &ConnectionKey) -> Result<O
 
 /// Replaces its token; whoever had leave to ask for it has it no longer.
 pub(crate) async fn put_token(tx: &mut Transaction, key: &ConnectionKey, token: &Token) -> Result<(), Error> {
+    tx.execute(PUT_TOKEN, with(key, token_args(token))).await.map(|_| ())
+}
+
+fn token_args(token: &Token) -> Vec<Arg> {
     let expires_at = token.expires_at.map(Timestamp::as_millis);
-    let more = args![
+    args![
         token.number,
         token.access.clone(),
         token.refresh.clone(),
         expires_at,
         &token.endpoints,
         &token.problem
-    ];
-    tx.execute(PUT_TOKEN, with(key, more)).await.map(|_| ())
+    ]
 }
 
 /// Gives leave to ask for the token after the one of this number, if nobody has it; answers whether it did.
@@ -307,8 +323,30 @@ pub(crate) async fn lease(
     Ok(tx.execute(LEASE, with(key, args![number, until, now])).await? == 1)
 }
 
-/// Forgets its token.
+/// Ends the leave to ask for the token after that of `number`, without another token.
+pub(crate) async fn end_lease(
+    tx: &mut Transaction,
+    key: &ConnectionKey,
+    (number, until): (u64, Timestamp),
+) -> Result<(), Error> {
+    tx.execute(END_LEASE, with(key, args![number, until])).await.map(|_| ())
+}
+
+/// Replaces the token of `number` by who has leave until `until` to ask for the next; answers whether they still had.
+pub(crate) async fn next_token(
+    tx: &mut Transaction,
+    key: &ConnectionKey,
+    (number, until): (u64, Timestamp),
+    token: &Token,
+) -> Result<bool, Error> {
+    let mut args = with(key, args![number, until]);
+    args.extend(token_args(token));
+    Ok(tx.execute(NEXT_TOKEN, args).await? == 1)
+}
+
+/// Forgets its token, and who is on the way to have one.
 pub(crate) async fn drop_token(tx: &mut Transaction, key: &ConnectionKey) -> Result<(), Error> {
+    tx.execute(DROP_ASKS, key_args(key)).await?;
     tx.execute(DROP_TOKEN, key_args(key)).await.map(|_| ())
 }
 
@@ -405,5 +443,6 @@ fn read_oauth(value: &serde_json::Value) -> Option<OAuth> {
         client_secret: text("client_secret"),
         scopes: scopes.map(|scope| scope.as_str().map(str::to_owned)).collect::<Option<_>>()?,
         issuer: text("issuer"),
+        found: text("found"),
     })
 }

@@ -94,14 +94,20 @@ pub(crate) async fn approved(
 pub(crate) fn endpoint_text(endpoint: &Endpoint) -> String {
     match endpoint {
         Endpoint::Fixed(origin) => origin.to_string(),
-        Endpoint::FromConnection { suffix } => format!("connection:{suffix}"),
+        Endpoint::FromConnection { suffix, in_the_clear: false } => format!("connection:{suffix}"),
+        Endpoint::FromConnection { suffix, in_the_clear: true } => format!("connection+http:{suffix}"),
     }
 }
 
 /// Reads it back.
 pub(crate) fn parse_endpoint(text: &str) -> Result<Endpoint, domain::origin::OriginFault> {
-    match text.strip_prefix("connection:") {
-        Some(suffix) => Ok(Endpoint::FromConnection { suffix: suffix.to_owned() }),
+    let from_connection =
+        |suffix: &str, in_the_clear| Endpoint::FromConnection { suffix: suffix.to_owned(), in_the_clear };
+    if let Some(suffix) = text.strip_prefix("connection:") {
+        return Ok(from_connection(suffix, false));
+    }
+    match text.strip_prefix("connection+http:") {
+        Some(suffix) => Ok(from_connection(suffix, true)),
         None => Origin::parse(text).map(Endpoint::Fixed),
     }
 }

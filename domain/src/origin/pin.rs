@@ -18,6 +18,8 @@ pub enum Endpoint {
     FromConnection {
         /// What stands fixed after the parameter, with a port if there is one: `.crm.example`.
         suffix: String,
+        /// Whether it is reached by plain http: what goes there can be read on the way.
+        in_the_clear: bool,
     },
 }
 
@@ -25,8 +27,13 @@ impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fixed(origin) => origin.fmt(f),
-            Self::FromConnection { suffix } if suffix.is_empty() => f.write_str("a connection's host"),
-            Self::FromConnection { suffix } => write!(f, "a connection's host *{suffix}"),
+            Self::FromConnection { suffix, in_the_clear } => {
+                f.write_str("a connection's host")?;
+                if !suffix.is_empty() {
+                    write!(f, " *{suffix}")?;
+                }
+                if *in_the_clear { f.write_str(" by http") } else { Ok(()) }
+            }
         }
     }
 }

@@ -124,6 +124,13 @@ pub struct PlannedConnection {
     pub problem: Option<Arc<str>>,
 }
 
+impl PlannedConnection {
+    /// Whether manifests call it so: its own name has the edge behind it if it is for one.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name.split('@').next() == Some(name)
+    }
+}
+
 /// How a tool runs (50-plugins, 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {

@@ -145,10 +145,33 @@ impl Authorizer {
         assert_eq!(self.process.json().await.unwrap()["grant"], grant);
     }
 
-    async fn forgets(&self) {
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        client.post(format!("{}/test/forget", self.issuer)).send().await.unwrap();
+    async fn ends_access_tokens(&self) {
+        http().post(format!("{}/test/end", self.issuer)).send().await.unwrap();
     }
+
+    async fn asked(&self, place: &str, token: &str) -> reqwest::Response {
+        let request = http().post(format!("{}/token/{place}", self.issuer));
+        let request = request
+            .basic_auth("pintle", Some("c1ient-s3cret"))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(format!("token={token}"));
+        request.send().await.unwrap()
+    }
+
+    /// RFC 7009.
+    async fn takes_back(&self, token: &str) {
+        assert!(self.asked("revocation", token).await.status().is_success());
+    }
+
+    /// RFC 7662.
+    async fn knows(&self, token: &str) -> bool {
+        let said: serde_json::Value = self.asked("introspection", token).await.json().await.unwrap();
+        said["active"] == true
+    }
+}
+
+fn http() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
 /// A fleet of one node whose `wx.today` is behind an authorization server.
@@ -212,25 +235,13 @@ fn nowhere(fleet: &Fleet, secrets: &[String]) {
     }
 }
 
-#[tokio::test]
-async fn a_client_of_an_authorization_server_has_its_token_refreshed_when_it_was_taken_back() {
-    let (fleet, mut authorizer, door, _weather, _process) = protected().await;
-    sets(&fleet, "client-credentials").await;
-    fleet.callable("wx.today", json!({})).await;
-    authorizer.gave("client_credentials").await;
-    authorizer.forgets().await;
-    fleet.callable("wx.today", json!({})).await;
-    authorizer.gave("client_credentials").await;
-    let shown = tokens(&door);
-    assert!(shown.len() >= 2 && shown[0] != shown[shown.len() - 1], "{}", shown.len());
-    nowhere(&fleet, &[shown, vec!["c1ient-s3cret".to_owned()]].concat());
+/// The token that the tool's server was shown last.
+fn last_token(door: &Door) -> String {
+    tokens(door).pop().unwrap().trim_start_matches("Bearer ").to_owned()
 }
 
-#[tokio::test]
-async fn a_person_authorizes_a_connection_whose_token_is_refreshed_and_then_taken_back() {
-    let (fleet, mut authorizer, door, _weather, _process) = protected().await;
-    sets(&fleet, "code").await;
-    says(&fleet, "pintle connection authorize greeter/crm").await;
+/// Somebody signs in at the authorization server and gives leave.
+async fn authorizes(fleet: &Fleet, authorizer: &mut Authorizer) {
     let away = fleet.cli_json(&["connection", "authorize", "greeter/crm"]).await.unwrap();
     let url = away["url"].as_str().unwrap();
     assert!(url.contains("code_challenge_method=S256") && url.contains("resource="), "{url}");
@@ -240,33 +251,73 @@ async fn a_person_authorizes_a_connection_whose_token_is_refreshed_and_then_take
     let page = String::from_utf8_lossy(&seen.stdout).into_owned();
     assert!(page.contains("greeter/crm is connected"), "{page} {}", String::from_utf8_lossy(&seen.stderr));
     authorizer.gave("authorization_code").await;
+}
+
+// R3.98
+#[tokio::test]
+async fn a_client_of_an_authorization_server_has_its_token_refreshed_when_it_was_taken_back() {
+    let (fleet, mut authorizer, door, _weather, _process) = protected().await;
+    sets(&fleet, "client-credentials").await;
     fleet.callable("wx.today", json!({})).await;
-    let first = tokens(&door);
+    authorizer.gave("client_credentials").await;
+    authorizer.ends_access_tokens().await;
+    fleet.callable("wx.today", json!({})).await;
+    authorizer.gave("client_credentials").await;
+    let shown = tokens(&door);
+    assert!(shown.len() >= 2 && shown[0] != shown[shown.len() - 1], "{}", shown.len());
+    nowhere(&fleet, &[shown, vec!["c1ient-s3cret".to_owned()]].concat());
+
+    // With another secret it gets nothing, which is told with what to do.
+    let secrets = tempfile::tempdir().unwrap();
+    let path = secrets.path().join("key");
+    std::fs::write(&path, "wr0ng-s3cret").unwrap();
+    let given = format!("key={}", path.display());
+    fleet.cli(&["connection", "set", "greeter/crm", "--secret-file", &given]).await.unwrap();
+    says(&fleet, "pintle connection set greeter/crm").await;
+    let tested = fleet.cli_output(&["connection", "test", "greeter/crm"]).await.unwrap();
+    let text = String::from_utf8_lossy(&tested.stderr).into_owned();
+    assert!(text.contains("invalid_client") && tested.status.code() == Some(3), "{text}");
+    sets(&fleet, "client-credentials").await;
+    fleet.callable("wx.today", json!({})).await;
+}
+
+// R3.98
+#[tokio::test]
+async fn a_person_authorizes_a_connection_whose_token_is_refreshed_and_then_taken_back() {
+    let (fleet, mut authorizer, door, _weather, _process) = protected().await;
+    sets(&fleet, "code").await;
+    says(&fleet, "pintle connection authorize greeter/crm").await;
+    authorizes(&fleet, &mut authorizer).await;
+    fleet.callable("wx.today", json!({})).await;
+    let first = last_token(&door);
 
     // The tool's server takes that token no longer: the next one comes by the refresh token.
-    let shown = first.last().unwrap().trim_start_matches("Bearer ").to_owned();
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let taken = client
-        .post(format!("{}/token/revocation", authorizer.issuer))
-        .basic_auth("pintle", Some("c1ient-s3cret"))
-        .header("content-type", "application/x-www-form-urlencoded")
-        .body(format!("token={shown}&token_type_hint=access_token"))
-        .send()
-        .await
-        .unwrap();
-    assert!(taken.status().is_success());
+    authorizer.ends_access_tokens().await;
     fleet.callable("wx.today", json!({})).await;
+    authorizer.gave("refresh_token").await;
+    assert_ne!(last_token(&door), first);
 
-    // All access is taken back: a person has to authorize it again, which is told and audited.
-    authorizer.forgets().await;
+    // All access is taken back there: a person has to authorize it again, which is told and audited.
+    authorizer.takes_back(&last_token(&door)).await;
     says(&fleet, "pintle connection authorize greeter/crm").await;
     let listed = fleet.cli(&["connection", "list"]).await.unwrap();
     assert!(listed.contains("refused"), "{listed}");
     let audit = fleet.get("/audit?name=connection.refused").await.unwrap().to_string();
-    assert!(audit.contains("greeter/crm"), "{audit}");
+    assert!(audit.contains("greeter/crm") && audit.contains("invalid_grant"), "{audit}");
+    authorizes(&fleet, &mut authorizer).await;
+    fleet.callable("wx.today", json!({})).await;
+
+    // What is removed here is taken back there.
+    let last = last_token(&door);
+    assert!(authorizer.knows(&last).await);
+    fleet.cli(&["connection", "rm", "greeter/crm"]).await.unwrap();
+    e2e::eventually("the token to be taken back", || async {
+        if authorizer.knows(&last).await { anyhow::bail!("it is good") } else { Ok(()) }
+    })
+    .await;
     nowhere(&fleet, &[tokens(&door), vec!["c1ient-s3cret".to_owned()]].concat());
     // A state is good once.
-    let again = client.get(format!("{}/oauth/callback?state=x&code=y", fleet.people)).send().await.unwrap();
+    let again = http().get(format!("{}/oauth/callback?state=x&code=y", fleet.people)).send().await.unwrap();
     assert_eq!(again.status(), 400);
     fleet.cli(&["audit", "verify"]).await.unwrap();
 }

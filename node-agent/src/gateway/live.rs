@@ -54,9 +54,10 @@ impl Upstream for Live {
                 Some(Running { tool, relist, .. }) => {
                     let outcome = tool.call(call, move || before_write()).await;
                     if let Err(CallError::Failed(error)) = &outcome
-                        && error.may_be_of_another_era()
+                        && (error.may_be_of_another_era()
+                            || matches!(error, tools::Error::Unauthorized { .. }))
                     {
-                        // Its list finds out, and has it opened anew.
+                        // Its list finds out, and has it opened anew or shown other credentials.
                         relist.ask();
                     }
                     outcome

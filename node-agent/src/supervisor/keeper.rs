@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use domain::guard::view::RunState;
-use domain::origin::{AddressClass, ClassPolicy, class_of_address};
-use domain::plugin_set::OriginTrust;
+use domain::origin::{AddressClass, ClassPolicy, Origin, class_of_address};
+use domain::plugin_set::{OriginTrust, PlannedConnection};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tools::{Error, Headers, Opening, Tool, ToolEvent, ToolSpec};
+use tools::{Error, Headers, Opening, StartError, Tool, ToolEvent, ToolSpec};
 
 use super::Supervisor;
 use super::minding::{AfterList, Minding, NotStarted, exit_reason};
 use super::opening::Memory;
 use super::pace::Pace;
+use crate::credentials::Wanted;
 use crate::gateway::{Breaker, Terms};
 use crate::guard::{Lists, RealTexts, Relist, Running};
 
@@ -36,6 +37,8 @@ pub(super) struct Keeping {
     pub(super) opening: Opening,
     /// How it was best opened the last time.
     pub(super) memory: Memory,
+    /// Names what its server did not take of it when it was opened; empty if it took that.
+    pub(super) refused: String,
 }
 
 /// A tool that is up.
@@ -47,25 +50,32 @@ struct Up {
     lists: watch::Sender<Lists>,
     real_texts: Arc<ArcSwap<RealTexts>>,
     breaker: Arc<Breaker>,
-    /// Which addresses it may be at, since it was started.
-    addresses: Option<Pinned>,
-    /// What it is reached with, since it was started.
+    /// What its server is shown of a connection.
     shown: Option<Shown>,
 }
 
 /// What a tool's server is shown.
 struct Shown {
-    /// Of the connection; 0 without secrets, since the endpoint waits for a person.
-    version: u64,
     headers: Headers,
+    /// Of the connection.
+    version: u64,
+    /// Where its server is.
+    origin: String,
     /// Names what it was given.
     name: String,
     /// When it ends.
     until: Option<Instant>,
 }
 
-/// The part of an address rule that can change.
-type Pinned = (Option<AddressClass>, ClassPolicy);
+/// What a remote tool is started from that can change without another version of it.
+#[derive(PartialEq)]
+struct Basis {
+    /// Which addresses it may be at.
+    addresses: (Option<AddressClass>, ClassPolicy),
+    connection: Option<PlannedConnection>,
+    /// Whether its endpoint waits for a person. Nothing of a connection is shown there before that.
+    waits: bool,
+}
 
 /// Why a tool that was up is not any more.
 enum End {
@@ -80,17 +90,20 @@ enum End {
 impl Keeping {
     pub(super) async fn keep(mut self) {
         let stop = self.stop.clone();
+        // Before it is looked at what it is started from: nothing that changes after that is missed.
+        let mut changed = self.sup().changed.subscribe();
         loop {
             self.minding.begin();
+            let basis = self.basis();
             let started = tokio::select! {
                 () = stop.cancelled() => return,
-                started = self.start() => started,
+                started = self.start(basis.as_ref()) => started,
             };
             // Asked anew after a failure: what does not start any more may have been replaced.
             self.opening = started.as_ref().map_or(Opening::Probe, |up| up.tool.opening());
             self.memory.note(self.opening).await;
             let delay = match started {
-                Ok(mut up) => match self.run(&mut up).await {
+                Ok(mut up) => match self.run(&mut up, basis.as_ref(), &mut changed).await {
                     End::Stopped => return,
                     End::Other => {
                         self.opening = Opening::Probe;
@@ -107,30 +120,63 @@ impl Keeping {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(delay) => {}
+                () = self.other(basis.as_ref(), &mut changed) => self.minding.changed(),
             }
         }
+    }
+
+    /// Waits until it would be started from something else.
+    async fn other(&self, basis: Option<&Basis>, changed: &mut watch::Receiver<u64>) {
+        while changed.changed().await.is_ok() {
+            if self.basis().as_ref() != basis {
+                return;
+            }
+        }
+        std::future::pending().await
     }
 
     fn sup(&self) -> &Arc<Supervisor> {
         &self.minding.sup
     }
 
-    async fn start(&self) -> Result<Up, NotStarted> {
+    /// `None` of a command, which another version alone changes.
+    fn basis(&self) -> Option<Basis> {
+        let Minding { sup, bundle, key, .. } = &self.minding;
+        if !bundle.is_remote(&key.1) {
+            return None;
+        }
+        let connection =
+            bundle.connection(&key.1).and_then(|name| sup.settings.credentials.planned(key, name));
+        Some(sup.guard.read(|view| {
+            let rule = bundle.addresses(&key.1, &sup.settings, &view.trust, &view.policy);
+            let tool = view.trust.versions.get(&key.0).and_then(|version| version.tools.get(&key.1));
+            let origin = tool.and_then(|tool| tool.origin.as_ref());
+            let waits = !matches!(origin, Some(OriginTrust::Pinned { .. } | OriginTrust::Connection));
+            Basis { addresses: (rule.pinned, rule.policy), connection, waits }
+        }))
+    }
+
+    async fn start(&mut self, basis: Option<&Basis>) -> Result<Up, NotStarted> {
         let (relist, requests, lists) = Relist::new();
         let (exit, exited) = watch::channel(None);
         let Minding { sup, bundle, key, instance, .. } = &self.minding;
         let (trust, policy) = sup.guard.read(|view| (Arc::clone(&view.trust), view.policy.clone()));
-        if let Some(problem) = self.unset() {
-            return Err(self.minding.no_credentials(&problem));
+        let connection = basis.and_then(|basis| basis.connection.as_ref());
+        if bundle.connection(&key.1).is_some() {
+            let problem = match connection {
+                Some(planned) => planned.problem.as_deref(),
+                None => Some("its connection is not in the plan yet"),
+            };
+            if let Some(problem) = problem {
+                return Err(self.minding.no_credentials(problem));
+            }
         }
-        let spec = bundle.spec(&key.1, &sup.settings, &trust, &policy);
+        let spec = bundle.spec(&key.1, (&sup.settings, connection), &trust, &policy);
         let mut spec = spec.map_err(|reason| self.minding.no_spec(&reason))?;
         spec.open_by(self.opening);
-        let addresses = match &spec {
-            ToolSpec::Url(url) => Some((url.addresses.pinned, url.addresses.policy)),
-            ToolSpec::Command(_) => None,
-        };
-        let shown = self.shown(&mut spec).await?;
+        // What was refused is said once: if the same is given again, it is told so the next time.
+        let refused = std::mem::take(&mut self.refused);
+        let shown = self.shown(&mut spec, basis, &refused).await?;
         let events = {
             let (sup, key, relist, instance) = (Arc::clone(sup), key.clone(), relist.clone(), *instance);
             Arc::new(move |event| match event {
@@ -149,8 +195,15 @@ impl Keeping {
                 ToolEvent::Log(_) => {}
             })
         };
-        let tool = Tool::start(spec, events).await.map_err(|error| self.minding.start_error(&error))?;
-        let tool = Arc::new(tool);
+        let tool = match Tool::start(spec, events).await {
+            Ok(tool) => Arc::new(tool),
+            Err(error) => {
+                if matches!(error, StartError::Opening(Error::Unauthorized { .. })) {
+                    self.refused = shown.map(|shown| shown.name).unwrap_or_default();
+                }
+                return Err(self.minding.start_error(&error));
+            }
+        };
         self.minding.up(tool.confined());
         let (real_texts, breaker) = (Arc::default(), Arc::default());
         let running = Running {
@@ -160,52 +213,37 @@ impl Keeping {
             real_texts: Arc::clone(&real_texts),
         };
         sup.runtime.insert(&key.0, &key.1, &running);
-        Ok(Up { tool, exited, requests, lists, real_texts, breaker, addresses, shown })
+        Ok(Up { tool, exited, requests, lists, real_texts, breaker, shown })
     }
 
-    /// Why there is nothing to reach it with, as the plan says.
-    fn unset(&self) -> Option<String> {
-        let Minding { sup, bundle, key, .. } = &self.minding;
-        if !bundle.has_connection(&key.1) {
-            return None;
-        }
-        match sup.settings.credentials.planned(key) {
-            Some(planned) => planned.problem.map(|problem| problem.to_string()),
-            None => Some("its connection is not in the plan yet".to_owned()),
-        }
-    }
-
-    /// The version of the connection that it is to be shown; 0: none, while its endpoint waits for a person.
-    fn wanted_version(&self) -> Option<u64> {
-        let Minding { sup, bundle, key, .. } = &self.minding;
-        if !bundle.has_connection(&key.1) {
-            return None;
-        }
-        let is_pinned = sup.guard.read(|view| {
-            let tool = view.trust.versions.get(&key.0).and_then(|version| version.tools.get(&key.1));
-            let origin = tool.and_then(|tool| tool.origin.as_ref());
-            matches!(origin, Some(OriginTrust::Pinned { .. } | OriginTrust::Connection))
-        });
-        let version = sup.settings.credentials.planned(key).map_or(0, |planned| planned.version);
-        Some(if is_pinned { version } else { 0 })
-    }
-
-    /// Has it shown what it is reached with.
-    async fn shown(&self, spec: &mut ToolSpec) -> Result<Option<Shown>, NotStarted> {
-        let (Some(version), ToolSpec::Url(url)) = (self.wanted_version(), spec) else { return Ok(None) };
-        let headers = Headers::default();
-        let mut shown = Shown { version, headers: headers.clone(), name: String::new(), until: None };
-        if version != 0 {
-            self.fetch(&mut shown, "").await.map_err(|reason| self.minding.no_credentials(&reason))?;
-        }
-        url.headers = headers;
+    /// Has it shown what it is reached with, unless its endpoint waits for a person.
+    async fn shown(
+        &self,
+        spec: &mut ToolSpec,
+        basis: Option<&Basis>,
+        refused: &str,
+    ) -> Result<Option<Shown>, NotStarted> {
+        let (Some(Basis { connection: Some(planned), waits: false, .. }), ToolSpec::Url(url)) = (basis, spec)
+        else {
+            return Ok(None);
+        };
+        let mut shown = Shown {
+            headers: Headers::default(),
+            version: planned.version,
+            origin: Origin::of(&url.url).map(|origin| origin.to_string()).unwrap_or_default(),
+            name: String::new(),
+            until: None,
+        };
+        self.fetch(&mut shown, refused).await.map_err(|reason| self.minding.no_credentials(&reason))?;
+        url.headers = shown.headers.clone();
         Ok(Some(shown))
     }
 
-    /// Fetches what it is reached with.
+    /// Fetches what it is reached with. `refused` names what its server did not take.
     async fn fetch(&self, shown: &mut Shown, refused: &str) -> Result<(), String> {
         let Minding { sup, key, .. } = &self.minding;
-        let fetched = sup.settings.credentials.fetch(key, refused).await?;
+        let wanted = Wanted { version: shown.version, origin: &shown.origin, refused };
+        let fetched = sup.settings.credentials.fetch(key, &wanted).await?;
         shown.headers.replace(fetched.headers);
         shown.name = fetched.name;
         // Before it ends, and not at once again however soon that is.
@@ -215,8 +253,8 @@ impl Keeping {
     }
 
     /// Lists the tool until something ends it, and takes it down.
-    async fn run(&mut self, up: &mut Up) -> End {
-        let end = self.lists(up).await;
+    async fn run(&mut self, up: &mut Up, basis: Option<&Basis>, changed: &mut watch::Receiver<u64>) -> End {
+        let end = self.lists(up, basis, changed).await;
         let key = &self.minding.key;
         if !matches!(end, End::Exited(_)) {
             self.sup().pause(key);
@@ -229,8 +267,7 @@ impl Keeping {
         end
     }
 
-    async fn lists(&mut self, up: &mut Up) -> End {
-        let mut changed = self.sup().changed.subscribe();
+    async fn lists(&mut self, up: &mut Up, basis: Option<&Basis>, changed: &mut watch::Receiver<u64>) -> End {
         let stop = self.stop.clone();
         let mut pace = Pace::default();
         loop {
@@ -267,11 +304,7 @@ impl Keeping {
                         self.renew(up, "").await;
                         break;
                     }
-                    _ = changed.changed() => {
-                        if self.is_changed(up) {
-                            return End::Changed;
-                        }
-                    }
+                    () = self.other(basis, changed) => return End::Changed,
                 }
             }
         }
@@ -285,14 +318,14 @@ impl Keeping {
             if matches!(outcome, Err(Error::Unauthorized { .. })) {
                 // A token may have been taken back, or have ended early.
                 let refused = up.shown.as_ref().map(|shown| shown.name.clone()).unwrap_or_default();
-                if !refused.is_empty() && self.renew(up, &refused).await {
+                if self.renew(up, &refused).await {
                     outcome = up.tool.list().await;
                 }
             }
             if outcome.as_ref().is_ok_and(|raw| raw.list.complete) {
                 up.breaker.listed();
             }
-            let is_endpoint = up.addresses.is_some();
+            let is_endpoint = self.minding.bundle.is_remote(&self.minding.key.1);
             let is_other = outcome.as_ref().is_err_and(|error| is_endpoint && error.may_be_of_another_era());
             let class = up.tool.connected_to().and_then(|at| class_of_address(at.ip()).ok());
             let class = class.map_or("", AddressClass::name);
@@ -306,7 +339,7 @@ impl Keeping {
 
     /// Fetches anew what it is reached with; answers whether that is something else.
     async fn renew(&self, up: &mut Up, refused: &str) -> bool {
-        let Some(shown) = up.shown.as_mut().filter(|shown| shown.version != 0) else { return false };
+        let Some(shown) = up.shown.as_mut() else { return false };
         let before = shown.name.clone();
         if let Err(reason) = self.fetch(shown, refused).await {
             let key = &self.minding.key;
@@ -314,17 +347,6 @@ impl Keeping {
             shown.until = Some(Instant::now() + RENEW_LEAST);
         }
         shown.name != before
-    }
-
-    /// Whether the pin or the policy now allows other addresses than those it was started with.
-    fn is_changed(&self, up: &Up) -> bool {
-        let Some(started_with) = up.addresses else { return false };
-        if self.wanted_version() != up.shown.as_ref().map(|shown| shown.version) {
-            return true;
-        }
-        let Minding { sup, bundle, key, .. } = &self.minding;
-        let rule = sup.guard.read(|view| bundle.addresses(&key.1, &sup.settings, &view.trust, &view.policy));
-        (rule.pinned, rule.policy) != started_with
     }
 }
 

@@ -8,7 +8,7 @@ use domain::connection::fill_url;
 use domain::id::{PluginVersion, ToolId};
 use domain::listing::MetaPointer;
 use domain::origin::{AddressClass, ClassPolicy, ShownUrl, parse_tool_url};
-use domain::plugin_set::{self, OriginTrust, Policy, Trust};
+use domain::plugin_set::{self, OriginTrust, PlannedConnection, Policy, Trust};
 use plugin::manifest::{self, Manifest, Permissions, Place, Transport, expand};
 use tools::{
     AddressRule, CommandSpec, Confinement, Headers, Limits, Offers, Opening, ProcessLimits, ToolSpec, UrlSpec,
@@ -68,10 +68,17 @@ impl Bundle {
         })
     }
 
-    /// Whether the tool is reached with a connection.
-    pub(crate) fn has_connection(&self, tool: &ToolId) -> bool {
-        let spec = self.manifest.tools.get(tool);
-        matches!(spec, Some(manifest::ToolSpec::Url { connection: Some(_), .. }))
+    /// Whether the tool is at a URL.
+    pub(crate) fn is_remote(&self, tool: &ToolId) -> bool {
+        matches!(self.manifest.tools.get(tool), Some(manifest::ToolSpec::Url { .. }))
+    }
+
+    /// The connection that the tool is reached with.
+    pub(crate) fn connection(&self, tool: &ToolId) -> Option<&str> {
+        match self.manifest.tools.get(tool) {
+            Some(manifest::ToolSpec::Url { connection, .. }) => connection.as_deref(),
+            _ => None,
+        }
     }
 
     /// Members of `_meta` that do not count for this tool.
@@ -87,7 +94,7 @@ impl Bundle {
     pub(crate) fn spec(
         &self,
         tool: &ToolId,
-        settings: &Settings,
+        (settings, connection): (&Settings, Option<&PlannedConnection>),
         trust: &Trust,
         policy: &Policy,
     ) -> Result<ToolSpec, String> {
@@ -114,9 +121,7 @@ impl Bundle {
                 }))
             }
             Some(manifest::ToolSpec::Url { url, allow_http, transport, .. }) => {
-                let planned = settings.credentials.planned(&(self.version.clone(), tool.clone()));
-                let params = planned.map(|planned| planned.params).unwrap_or_default();
-                let value = |name: &str| params.get(name).map(AsRef::as_ref);
+                let value = |name: &str| connection.and_then(|it| it.params.get(name)).map(AsRef::as_ref);
                 let parsed = fill_url(url, *allow_http, value).map_err(|fault| fault.to_string())?;
                 Ok(ToolSpec::Url(UrlSpec {
                     url: parsed.url,

@@ -56,22 +56,27 @@ pub struct FetchRequest {
     /// The `FetchResponse.credential` that the server answered 401 to; empty if there was none.
     #[prost(string, tag = "4")]
     pub refused: ::prost::alloc::string::String,
+    /// PlannedConnection.version that the node goes by; of another one nothing is given.
+    #[prost(uint64, tag = "5")]
+    pub connection_version: u64,
+    /// Scheme, host and port that the tool is reached at. Nothing is given for a place that the plan of the node's
+    /// edge does not reach with the connection.
+    #[prost(string, tag = "6")]
+    pub origin: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FetchResponse {
-    /// PlannedConnection.version that this is of.
-    #[prost(uint64, tag = "1")]
-    pub version: u64,
-    #[prost(message, repeated, tag = "2")]
+    #[prost(message, repeated, tag = "1")]
     pub headers: ::prost::alloc::vec::Vec<Header>,
     /// How long from its receipt it may be used; 0: until the plan says otherwise.
-    #[prost(uint64, tag = "3")]
+    #[prost(uint64, tag = "2")]
     pub valid_ms: u64,
     /// Names this answer, without telling any of it.
-    #[prost(string, tag = "4")]
+    #[prost(string, tag = "3")]
     pub credential: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct Header {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,

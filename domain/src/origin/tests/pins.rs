@@ -15,7 +15,7 @@ fn unapproved(url: &str) -> Pin {
 }
 
 fn by_connection(suffix: &str) -> Endpoint {
-    Endpoint::FromConnection { suffix: suffix.to_owned() }
+    Endpoint::FromConnection { suffix: suffix.to_owned(), in_the_clear: false }
 }
 
 const A: &str = "https://a.example";
