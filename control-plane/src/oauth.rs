@@ -117,6 +117,8 @@ impl Asker {
     /// # Errors
     /// TLS cannot be set up.
     pub fn new() -> reqwest::Result<Self> {
+        // The client takes the one of the process; a server has installed it by then.
+        rustls::crypto::ring::default_provider().install_default().ok();
         let http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(WITHIN)
@@ -446,7 +448,7 @@ fn granted(asked: Asked, at: &Endpoints) -> Result<Granted, Error> {
         Err(RequestTokenError::ServerResponse(said)) => {
             use BasicErrorResponseType as Kind;
             // Only the code: descriptions may repeat what was sent.
-            let code = domain::visible::make_visible_up_to(&said.error().to_string(), 100);
+            let code = domain::visible::make_visible_up_to(said.error().as_ref(), 100);
             let refusal = format!("{issuer} refuses it ({code})");
             match said.error() {
                 Kind::InvalidClient

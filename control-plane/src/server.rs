@@ -6,6 +6,7 @@
 mod assemble;
 mod chain;
 mod folder;
+mod secrets;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -28,11 +28,21 @@ pub(super) struct Wanted {
     edge: Option<String>,
     #[serde(default)]
     params: BTreeMap<String, String>,
-    /// Read by hand: an error of the reader would repeat what it cannot read.
     #[serde(default)]
     secrets: BTreeMap<String, Value>,
     headers: Option<Vec<(String, String)>>,
     oauth: Option<WantedOAuth>,
+}
+
+impl Wanted {
+    /// Reads it without an error of the reader, which would repeat what it cannot read.
+    fn read(body: Value) -> Result<Self, Problem> {
+        serde_json::from_value(body).map_err(|_| {
+            let detail = "the body is an object with edge, params and secrets by name, headers as [name, value], and oauth with \
+                          grant, client_id, client_secret, scopes and issuer; what was sent is not repeated here";
+            Problem::of(Code::Invalid, detail.to_owned())
+        })
+    }
 }
 
 /// One secret: itself, or where the server finds it.
@@ -110,8 +120,9 @@ pub(super) async fn set(
     State(state): State<AppState>,
     Extension(caller): Extension<Caller>,
     Path((plugin, name)): Path<(String, String)>,
-    Body(wanted): Body<Wanted>,
+    Body(body): Body<Value>,
 ) -> Answer {
+    let wanted = Wanted::read(body)?;
     let key = key(&plugin, &name, wanted.edge.as_deref())?;
     let input = ConnectionInput {
         params: wanted.params,
@@ -272,18 +283,16 @@ fn redirect(base: &str) -> Result<String, Problem> {
 
 async fn describe(state: &AppState, connection: &Connection) -> Result<Value, Problem> {
     let key = &connection.key;
-    let token = match &connection.oauth {
-        None => Value::Null,
-        Some(_) => {
-            let (has, reason, until) = state.connector.token_state(key).await.map_err(problem)?;
-            let word = match (has, reason.is_empty()) {
-                (_, false) => "refused",
-                (true, true) => "given",
-                (false, true) => "none",
-            };
-            json!({ "state": word, "reason": reason, "until": until.map(|until| until.to_string()) })
-        }
-    };
+    let mut token = Value::Null;
+    if connection.oauth.is_some() {
+        let (has, reason, until) = state.connector.token_state(key).await.map_err(problem)?;
+        let word = match (has, reason.is_empty()) {
+            (_, false) => "refused",
+            (true, true) => "given",
+            (false, true) => "none",
+        };
+        token = json!({ "state": word, "reason": reason, "until": until.map(|until| until.to_string()) });
+    }
     let secrets: BTreeMap<&String, String> =
         connection.secrets.iter().map(|(name, source)| (name, word(source))).collect();
     let headers: Vec<Value> = connection

@@ -1,4 +1,5 @@
 mod access;
+mod connections;
 mod story;
 
 use std::collections::BTreeMap;

@@ -98,7 +98,7 @@ pub async fn set_connection(
         connection.secrets.insert(name.clone(), placed((vault, files), key, name, secret)?);
     }
     dropped.retain(|name| !connection.secrets.contains_key(name));
-    for (tool, url) in manifests.first().into_iter().flat_map(|newest| urls(newest, &connection)) {
+    for (tool, url) in manifests.iter().flat_map(|manifest| urls(manifest, &connection)) {
         if let Err(fault) = url
             && !matches!(fault, domain::connection::Fault::Missing(_))
         {

@@ -1,6 +1,7 @@
 mod approving;
 mod blocking;
 mod connecting;
+mod connections;
 mod expelling;
 mod guarding;
 mod joining;

@@ -1,7 +1,7 @@
 //! The order in which a server starts.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,19 +12,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::folder::DataFolder;
+use super::secrets;
 use super::{CERTIFICATE_LIFE_MAX, Chain, Config, Error, Server};
 use crate::api::{self, AppState, Clock, Door};
 use crate::auth::first_start;
-use crate::connector::Connector;
 use crate::fleet::Fleet;
 use crate::grpc::{self, Context};
-use crate::oauth::Asker;
 use crate::operation::By;
 use crate::operation::roll_authority::{bind_next, switch};
-use crate::operation::start_fleet::{bind_authority, bind_secrets, start_fleet};
+use crate::operation::start_fleet::{bind_authority, start_fleet};
 use crate::pki::{self, Authority, AuthorityFiles, HeadSigner, ServerKey, server_config};
 use crate::store::{self, Blobs, Store, meta};
-use crate::vault::Vault;
 
 /// How many connections may wait to be accepted: those of a fleet that comes back at once, as far
 /// as the kernel allows.
@@ -48,10 +46,7 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
     let signer = HeadSigner::open(&folder.path().join("signer.key"), &authority)?;
     let admin_token = first_start::admin_token(&store, &by, folder.path()).await.map_err(Error::Prepare)?;
     let blobs = open_blobs(folder.path())?;
-    let vault = Arc::new(open_vault(&config, &store, &by).await?);
-    let asker = Asker::new().map_err(Error::Asker)?;
-    let files = config.secrets_folder.as_deref().map(|at| open_secrets_folder(at, &config)).transpose()?;
-    let connector = Connector::new(store.clone(), vault, asker, files, now);
+    let connector = secrets::open(&config, &store, &by, now).await?;
 
     let people = listen("people", config.people_listen)?;
     let nodes = listen("nodes", config.node_listen)?;
@@ -153,38 +148,6 @@ async fn open_authority(config: &Config, store: &Store, by: &By, fleet: &str) ->
         authority = authority.beside(&Authority::open(&files.previous, fleet, None)?);
     }
     Ok(authority)
-}
-
-/// A folder for secrets that has nothing of the server's own in it, nor is in what has.
-fn open_secrets_folder(path: &Path, config: &Config) -> Result<PathBuf, Error> {
-    let fault = |why: String| Error::SecretsFolder { path: path.to_owned(), why };
-    let real =
-        |path: &Path| path.canonicalize().map_err(|error| fault(format!("{}: {error}", path.display())));
-    let folder = real(path)?;
-    if !folder.is_dir() {
-        return Err(fault("it is no folder".to_owned()));
-    }
-    let keys = config.authority_key.iter().chain(&config.secrets_key);
-    for own in std::iter::once(&config.data).chain(keys) {
-        let own = real(own)?;
-        if own.starts_with(&folder) || folder.starts_with(&own) {
-            return Err(fault(format!("{} is there, which is the server's own", own.display())));
-        }
-    }
-    Ok(folder)
-}
-
-/// What the fleet's secrets are sealed with: made by the first server, the same for each after it.
-async fn open_vault(config: &Config, store: &Store, by: &By) -> Result<Vault, Error> {
-    let path = config.secrets_key.clone().unwrap_or_else(|| config.data.join("secrets.key"));
-    let mut tx = store.read().await.map_err(Error::Store)?;
-    let bound = meta::get(&mut tx, meta::SECRETS_KEY).await.map_err(Error::Store)?;
-    drop(tx);
-    let vault = Vault::open(&path, bound.as_deref())?;
-    // Of two servers that start at once on a new database, one binds its key and the other stops.
-    let bound = bind_secrets(store, by, &vault.key_sha256()).await.map_err(Error::Prepare)?;
-    vault.check_bound(&path, &bound)?;
-    Ok(vault)
 }
 
 /// Where the node port is reached: at the advertised host, on loopback, and where it listens if that

@@ -132,7 +132,7 @@ impl Keeping {
                 return;
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     fn sup(&self) -> &Arc<Supervisor> {
