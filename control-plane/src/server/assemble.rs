@@ -36,11 +36,7 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
     check_certificate_life(config.node_certificate_life)?;
     let folder = DataFolder::open(&config.data)?;
     let by = By { now: now(), origin: Origin { actor: "server".to_owned(), source: "start".to_owned() } };
-    let url = config.database.clone().unwrap_or_else(|| {
-        let path = folder.path().join("pintle.db");
-        format!("sqlite:{}", path.display())
-    });
-    let store = Store::open(&url).await.map_err(Error::Store)?;
+    let store = Store::open(&database(&config, &folder)).await.map_err(Error::Store)?;
     let fleet_record = start_fleet(&store, &by, &config.fleet_name).await.map_err(Error::Prepare)?;
     let authority = Arc::new(open_authority(&config, &store, &by, &fleet_record.id).await?);
     let signer = HeadSigner::open(&folder.path().join("signer.key"), &authority)?;
@@ -104,6 +100,11 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
         tasks,
         folder,
     })
+}
+
+fn database(config: &Config, folder: &DataFolder) -> String {
+    let own = || format!("sqlite:{}", folder.path().join("pintle.db").display());
+    config.database.clone().unwrap_or_else(own)
 }
 
 /// People's tokens go over no network in plain HTTP.

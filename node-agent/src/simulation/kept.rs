@@ -104,7 +104,7 @@ impl Node {
         let Some(kept) = self.kept(version, tool).filter(|kept| kept.phase == Phase::Listing) else {
             return ToolNext::Nothing;
         };
-        let after = kept.minding.answered(outcome(listed), "", &kept.real_texts, random);
+        let after = kept.minding.answered(outcome(listed), ("", ""), &kept.real_texts, random);
         match after {
             AfterList::Repeat => {
                 kept.minding.ask();

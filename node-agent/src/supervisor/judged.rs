@@ -28,17 +28,17 @@ impl Newest {
         list: &List,
         broken: Option<Arc<str>>,
         ignore: &[MetaPointer],
-        class: &str,
+        (class, connection): (&str, &str),
     ) -> Arc<Judged> {
         let odd = list.warnings.iter().map(ToString::to_string);
         let odd: Vec<String> = odd.chain(broken.iter().map(ToString::to_string)).collect();
-        let about = format!("{} {class} {odd:?}", list.complete);
+        let about = format!("{} {class} {connection:?} {odd:?}", list.complete);
         let parts = std::iter::once(about.as_str()).chain(list.entries.iter().map(|entry| &**entry));
         let digest = Digest::of_parts(parts.map(str::as_bytes));
         if let Some((_, judged)) = self.0.as_ref().filter(|(of, _)| *of == digest) {
             return Arc::clone(judged);
         }
-        let judged = Arc::new(Judged::new(list, broken, ignore, class));
+        let judged = Arc::new(Judged::new(list, broken, ignore, (class, connection)));
         self.0 = Some((digest, Arc::clone(&judged)));
         judged
     }
@@ -57,6 +57,8 @@ pub(crate) struct Judged {
     warnings: Vec<Arc<str>>,
     /// Of the address that a remote tool was reached at; else empty.
     address_class: Arc<str>,
+    /// What it was reached with; empty without.
+    connection: Arc<str>,
     real_texts: Arc<RealTexts>,
 }
 
@@ -70,10 +72,16 @@ struct Function {
 
 impl Judged {
     /// Judges each entry alone: one bad entry never costs the tool its good ones.
-    pub(crate) fn new(list: &List, broken: Option<Arc<str>>, ignore: &[MetaPointer], class: &str) -> Self {
+    pub(crate) fn new(
+        list: &List,
+        broken: Option<Arc<str>>,
+        ignore: &[MetaPointer],
+        (class, connection): (&str, &str),
+    ) -> Self {
         let warnings = list.warnings.iter().map(|warning| warning.to_string().into()).collect();
-        let address_class = class.into();
-        let mut judged = Self { complete: list.complete, broken, warnings, address_class, ..Self::default() };
+        let (address_class, connection) = (class.into(), connection.into());
+        let mut judged =
+            Self { complete: list.complete, broken, warnings, address_class, connection, ..Self::default() };
         for raw in &list.entries {
             match judge_entry(raw, ignore) {
                 Ok(entry) => {
@@ -155,7 +163,7 @@ impl Judged {
             sequence: 0,
             version: version.clone(),
             tool: tool.clone(),
-            connection: "".into(),
+            connection: Arc::clone(&self.connection),
             complete: self.complete,
             incomplete_reason: self.broken.clone().unwrap_or_else(|| "".into()),
             functions,

@@ -57,6 +57,8 @@ struct Up {
 /// What a tool's server is shown.
 struct Shown {
     headers: Headers,
+    /// As the plan calls it.
+    connection: Arc<str>,
     /// Of the connection.
     version: u64,
     /// Where its server is.
@@ -229,6 +231,7 @@ impl Keeping {
         };
         let mut shown = Shown {
             headers: Headers::default(),
+            connection: Arc::clone(&planned.name),
             version: planned.version,
             origin: Origin::of(&url.url).map(|origin| origin.to_string()).unwrap_or_default(),
             name: String::new(),
@@ -329,7 +332,8 @@ impl Keeping {
             let is_other = outcome.as_ref().is_err_and(|error| is_endpoint && error.may_be_of_another_era());
             let class = up.tool.connected_to().and_then(|at| class_of_address(at.ip()).ok());
             let class = class.map_or("", AddressClass::name);
-            match self.minding.answered(outcome, class, &up.real_texts, rand::random()) {
+            let connection = up.shown.as_ref().map_or("", |shown| &*shown.connection);
+            match self.minding.answered(outcome, (class, connection), &up.real_texts, rand::random()) {
                 AfterList::Repeat => {}
                 AfterList::Wait(_) if is_other => return None,
                 AfterList::Wait(delay) => return Some(delay),

@@ -98,11 +98,12 @@ impl Minding {
         self.asked = (self.sup.runtime.now_ms(), self.sup.notices(&self.key));
     }
 
-    /// The list ended so. `class` is that of the address it is reached at, or empty.
+    /// The list ended so. `place` is the class of the address it is reached at and the connection it is reached with,
+    /// each empty if there is none.
     pub(crate) fn answered(
         &mut self,
         outcome: Result<RawList, Error>,
-        class: &str,
+        place: (&str, &str),
         real_texts: &ArcSwap<RealTexts>,
         random: u32,
     ) -> AfterList {
@@ -115,7 +116,7 @@ impl Minding {
             Ok(raw) => {
                 let broken = raw.broken.as_ref().map(|error| crate::sentence(error).into());
                 let ignored = self.bundle.ignored(&self.key.1);
-                let judged = self.newest.judge(&raw.list, broken, &ignored, class);
+                let judged = self.newest.judge(&raw.list, broken, &ignored, place);
                 let whole = judged.complete;
                 // Before any call that this list allows.
                 real_texts.store(judged.real_texts());

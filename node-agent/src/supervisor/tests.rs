@@ -278,7 +278,7 @@ fn a_server_that_says_when_to_come_back_is_not_asked_before() {
         let why = minding.start_error(&tools::StartError::Opening(answers(seconds)));
         let start = minding.not_started(why, 7);
         assert!(range.contains(&start), "{seconds:?}: {start:?}");
-        let list = minding.answered(Err(answers(seconds)), "", &lists, 7);
+        let list = minding.answered(Err(answers(seconds)), ("", ""), &lists, 7);
         assert!(matches!(list, minding::AfterList::Wait(wait) if range.contains(&wait)), "{list:?}");
     }
 }
@@ -293,8 +293,8 @@ fn a_list_that_is_the_same_to_the_byte_is_not_judged_again() {
     let (one, two) = (entry("a", "one"), entry("b", "two"));
     let (both, cut) = (format!("{one}{two}"), one.replace(':', ": "));
     let mut newest = judged::Newest::default();
-    let mut last = newest.judge(&list(&[&one, &two], true), None, &[], "");
-    assert!(Arc::ptr_eq(&last, &newest.judge(&list(&[&one, &two], true), None, &[], "")));
+    let mut last = newest.judge(&list(&[&one, &two], true), None, &[], ("", ""));
+    assert!(Arc::ptr_eq(&last, &newest.judge(&list(&[&one, &two], true), None, &[], ("", ""))));
     let broken = || Some("page 2 timed out".into());
     for (entries, complete, broken, class) in [
         (vec![&*two, &one], true, None, ""),
@@ -306,9 +306,9 @@ fn a_list_that_is_the_same_to_the_byte_is_not_judged_again() {
         (vec![&one, &two], false, broken(), ""),
         (vec![&one, &two], true, None, ""),
     ] {
-        let next = newest.judge(&list(&entries, complete), broken.clone(), &[], class);
+        let next = newest.judge(&list(&entries, complete), broken.clone(), &[], (class, ""));
         assert!(!Arc::ptr_eq(&last, &next), "{entries:?} {complete} {broken:?} {class}");
-        assert!(Arc::ptr_eq(&next, &newest.judge(&list(&entries, complete), broken, &[], class)));
+        assert!(Arc::ptr_eq(&next, &newest.judge(&list(&entries, complete), broken, &[], (class, ""))));
         last = next;
     }
 }
@@ -319,7 +319,7 @@ fn a_function_whose_headers_are_against_the_protocol_is_not_shown_where_its_tool
     let entries = [entry.to_owned()].map(Into::into).into();
     let list = domain::listing::List { entries, complete: true, warnings: Vec::new() };
     let why = |class| {
-        let judged = Judged::new(&list, None, &[], class);
+        let judged = Judged::new(&list, None, &[], (class, ""));
         judged.report(&version(), &tool(), &std::collections::BTreeMap::new()).functions[0].not_shown.clone()
     };
     assert_eq!(why(""), None, "over stdio the keyword may be passed over");
@@ -331,7 +331,7 @@ fn a_function_whose_headers_are_against_the_protocol_is_not_shown_where_its_tool
 fn a_reserved_id_of_an_older_bundle_is_left_out_on_the_node() {
     let entries = [entry("ask", "one")].map(Into::into).into();
     let list = domain::listing::List { entries, complete: true, warnings: Vec::new() };
-    let judged = Judged::new(&list, None, &[], "");
+    let judged = Judged::new(&list, None, &[], ("", ""));
     for id in ["pintle", "PINTLE", "pintle__x"] {
         let tool = ToolId::parse(id).unwrap();
         // Not even a snapshot lets it in.
@@ -364,7 +364,7 @@ fn what_is_left_out_is_reported_with_its_reason_and_takes_nothing_else_with_it()
         complete: true,
         warnings: Vec::new(),
     };
-    let judged = Judged::new(&list, None, &[], "");
+    let judged = Judged::new(&list, None, &[], ("", ""));
     let (version, tool) = (version(), tool());
     let out = judged::left_out([(&tool, Some(&judged))].into_iter(), None);
     let codes: Vec<(String, Code)> = out.iter().map(|(id, why)| (id.to_string(), why.code)).collect();
