@@ -201,6 +201,8 @@ fn create(path: &Path) -> Result<[u8; KEY], Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -221,7 +223,6 @@ mod tests {
         }
         assert!(again.unseal("team/crm", &[]).is_err());
         assert!(!format!("{vault:?} {:?}", Secret::new("s3cret".into())).contains("s3cret"));
-        use std::os::unix::fs::PermissionsExt as _;
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 

@@ -64,6 +64,7 @@ pub(crate) async fn run(args: &Args, context: &Context) -> Result<Exit> {
         out.line(good(sentence(args, &version)))?;
         print_moves(out, &assigned, &version)?;
         print_off(out, &assigned, &args.edge)?;
+        print_unset(out, &assigned)?;
     }
     let waits_for_nodes = args.wait || (out.is_attended() && !args.no_wait);
     if !waits_for_nodes {
@@ -229,6 +230,14 @@ fn print_off(out: &Output, assigned: &Value, edge: &str) -> Result<()> {
     }
     if !off.is_empty() {
         out.hint(format_args!("pintle edge set {edge} --forbid-kinds none"));
+    }
+    Ok(())
+}
+
+fn print_unset(out: &Output, assigned: &Value) -> Result<()> {
+    for one in assigned.get("connections").and_then(Value::as_array).into_iter().flatten() {
+        let text = |member: &str| shown::line(one.get(member).and_then(Value::as_str).unwrap_or_default());
+        out.line(waits(format!("  {} is not called yet: {}", text("tool"), text("reason"))))?;
     }
     Ok(())
 }

@@ -1,7 +1,5 @@
 //! `pintle connection`: what a plugin's remote tools are reached with.
 
-#![expect(clippy::doc_markdown, reason = "these comments are help texts, which terminals show as they are")]
-
 use std::io::{IsTerminal as _, Read as _};
 use std::path::Path;
 
@@ -22,7 +20,7 @@ const SECRET_MAX: u64 = 16 * 1024;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Sets parameters, secrets, headers or how a token is had; what is not named stays
-    Set(SetArgs),
+    Set(Box<SetArgs>),
     /// Every connection, where its secrets are and how its token stands; never a secret
     List,
     /// Puts it together as for a node, and says what is in the way
@@ -150,7 +148,7 @@ async fn set(args: &SetArgs, context: &Context) -> Result<Exit> {
         return Ok(Exit::Open);
     }
     if args.oauth.as_deref() == Some("code") {
-        out.hint(&format!("pintle connection authorize {}", args.named.name));
+        out.hint(format_args!("pintle connection authorize {}", args.named.name));
     }
     Ok(Exit::Done)
 }

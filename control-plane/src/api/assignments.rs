@@ -11,7 +11,7 @@ use super::access::Caller;
 use super::answer::Answer;
 use super::input::{self, Body};
 use super::problem::Problem;
-use crate::operation::assign::{OffTool, WaitingTool, assign};
+use crate::operation::assign::{OffTool, UnsetTool, WaitingTool, assign};
 use crate::operation::unassign::unassign;
 
 /// Which version.
@@ -38,7 +38,13 @@ pub(super) async fn set(
         "changed": assigned.changed,
         "moved": moved(&assigned.waiting),
         "kind_off": off(&assigned.off),
+        "connections": unconnected(&assigned.unset),
     })))
+}
+
+/// The tools whose connection is of no use yet, each with what to do.
+pub(super) fn unconnected(tools: &[UnsetTool]) -> Vec<Value> {
+    tools.iter().map(|one| json!({ "tool": one.tool.as_str(), "reason": one.reason })).collect()
 }
 
 /// The tools that wait for a person, each with where it was and is.

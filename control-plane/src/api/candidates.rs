@@ -11,7 +11,7 @@ use serde_json::json;
 use super::AppState;
 use super::access::Caller;
 use super::answer::Answer;
-use super::assignments::{moved, named, off};
+use super::assignments::{moved, named, off, unconnected};
 use super::input::{self, Body};
 use crate::operation::assign_candidate::assign_candidate;
 use crate::operation::unassign_candidate::unassign_candidate;
@@ -48,6 +48,7 @@ pub(super) async fn set(
         "changed": tried.changed,
         "moved": moved(&tried.waiting),
         "kind_off": off(&tried.off),
+        "connections": unconnected(&tried.unset),
     })))
 }
 

@@ -12,6 +12,7 @@ use domain::plugin_set::{Kind, Part, Scope};
 
 use super::reconcile_changes::reconcile_changes;
 use super::{By, Code, Error, review, unassign_candidate};
+use crate::connector::problem;
 use crate::store::assignments::{self, Assignment};
 use crate::store::pins::{self, StoredPin, endpoint_text};
 use crate::store::plugins::{self, StoredTool};
@@ -31,6 +32,8 @@ pub struct Assigned {
     pub waiting: Vec<WaitingTool>,
     /// Tools whose kind the edge's policy forbids: nodes do not run them, and refuse their functions.
     pub off: Vec<OffTool>,
+    /// Remote tools whose connection is of no use yet: nodes refuse their functions until it is.
+    pub unset: Vec<UnsetTool>,
 }
 
 /// A tool of a kind that an edge's policy forbids.
@@ -47,6 +50,7 @@ pub(super) struct Checked {
     pub(super) installed: Option<PluginVersion>,
     pub(super) waiting: Vec<WaitingTool>,
     pub(super) off: Vec<OffTool>,
+    pub(super) unset: Vec<UnsetTool>,
 }
 
 /// A remote tool that waits for a person.
@@ -58,6 +62,15 @@ pub struct WaitingTool {
     pub from: Vec<String>,
     /// Where the version says it is.
     pub to: String,
+}
+
+/// A remote tool whose connection is of no use yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnsetTool {
+    /// Which.
+    pub tool: ToolId,
+    /// Why, and what to do.
+    pub reason: String,
 }
 
 /// Makes a version the one that an edge goes by.
@@ -78,10 +91,11 @@ pub async fn assign(
     if plugins::get(tx.tx(), version).await?.is_none() {
         return Err(Error::no_version(version));
     }
-    let Checked { installed: earlier, waiting, off } = check_and_pin(&mut tx, by, edge, version).await?;
+    let Checked { installed: earlier, waiting, off, unset } =
+        check_and_pin(&mut tx, by, edge, version).await?;
     if earlier.as_ref() == Some(version) {
         // Every decision was there already, so nothing was written.
-        return Ok(Assigned { changed: false, earlier: Some(version.version.clone()), waiting, off });
+        return Ok(Assigned { changed: false, earlier: Some(version.version.clone()), waiting, off, unset });
     }
     let candidate = candidates::of_plugin(tx.tx(), edge, &version.plugin).await?;
     if let Some(promoted) = candidate.filter(|candidate| candidate.version == *version) {
@@ -102,7 +116,7 @@ pub async fn assign(
     tx.raise(Scope::Edge(edge.clone()), Part::Trust);
     tx.raise(Scope::Edge(edge.clone()), Part::Plan);
     tx.commit(by.now).await?;
-    Ok(Assigned { changed: true, earlier, waiting, off })
+    Ok(Assigned { changed: true, earlier, waiting, off, unset })
 }
 
 /// Checks that the version may be on the edge and decides where its remote tools may be called; answers
@@ -135,7 +149,14 @@ pub(super) async fn check_and_pin(
     let forbidden = policies::get(tx.tx(), edge).await?.forbidden_kinds;
     let off = tools.iter().filter(|tool| forbidden.contains(&tool.kind));
     let off = off.map(|tool| OffTool { tool: tool.tool.clone(), kind: tool.kind }).collect();
-    Ok(Checked { installed, waiting, off })
+    let mut unset = Vec::new();
+    for tool in &tools {
+        let Some(name) = &tool.connection else { continue };
+        if let (_, Some(reason)) = problem(tx.tx(), (version, name), edge).await? {
+            unset.push(UnsetTool { tool: tool.tool.clone(), reason });
+        }
+    }
+    Ok(Checked { installed, waiting, off, unset })
 }
 
 /// Refuses kinds that no node runs, each tool named.

@@ -7,7 +7,7 @@ use domain::id::{EdgeName, NodeId, NodeName, PluginVersion};
 use domain::plugin_set::{Part, Scope};
 use uuid::Uuid;
 
-use super::assign::{Checked, OffTool, WaitingTool, check_and_pin};
+use super::assign::{Checked, OffTool, UnsetTool, WaitingTool, check_and_pin};
 use super::{By, Code, Error, unassign_candidate};
 use crate::store::candidates::{self, Candidate};
 use crate::store::{Store, WriteTx, edges, nodes, plugins};
@@ -28,6 +28,8 @@ pub struct Tried {
     pub waiting: Vec<WaitingTool>,
     /// Tools whose kind the edge's policy forbids.
     pub off: Vec<OffTool>,
+    /// Remote tools whose connection is of no use yet.
+    pub unset: Vec<UnsetTool>,
 }
 
 /// Grants a version to exactly these nodes of an edge, beside the installed version. Another version
@@ -55,7 +57,7 @@ pub async fn assign_candidate(
         return Err(Error::no_version(version));
     }
     let wanted = find_nodes(&mut tx, edge, names).await?;
-    let Checked { installed, waiting, off } = check_and_pin(&mut tx, by, edge, version).await?;
+    let Checked { installed, waiting, off, unset } = check_and_pin(&mut tx, by, edge, version).await?;
     if installed.as_ref() == Some(version) {
         let detail = format!("{version} is the installed version of edge {edge}; every node has it");
         return Err(Error::refused(Code::Invalid, detail));
@@ -76,7 +78,7 @@ pub async fn assign_candidate(
     };
     let source = candidate.source.to_string();
     if before == wanted {
-        return Ok(Tried { changed: false, source, installed, waiting, off });
+        return Ok(Tried { changed: false, source, installed, waiting, off, unset });
     }
     for (_, node) in wanted.iter().filter(|(name, _)| !before.contains_key(*name)) {
         candidates::grant(tx.tx(), node, &candidate, by.as_stored()).await?;
@@ -96,7 +98,7 @@ pub async fn assign_candidate(
     };
     tx.audit(&by.origin, event);
     tx.commit(by.now).await?;
-    Ok(Tried { changed: true, source, installed, waiting, off })
+    Ok(Tried { changed: true, source, installed, waiting, off, unset })
 }
 
 async fn begin(

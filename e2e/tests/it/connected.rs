@@ -36,6 +36,25 @@ async fn says(fleet: &Fleet, words: &str) {
     .await;
 }
 
+async fn set(fleet: &Fleet, more: &[&str]) -> anyhow::Result<String> {
+    fleet.cli(&[&["connection", "set", "greeter/crm"], more].concat()).await
+}
+
+async fn refuses_what_is_wrong(fleet: &Fleet) {
+    for (bad, told) in [
+        (["--param", "hosts=one"], "it has host"),
+        (["--param", "token=x"], "--secret token"),
+        (["--param", "host=evil.example/"], "cannot stand in a URL"),
+        (["--header", "Host: x"], "no header that a connection may set"),
+        (["--header", "X-Key: ${env.HOME}"], "no parameter"),
+        (["--secret-env", "token=HOME"], "PINTLE_SECRET_"),
+        (["--secret-path", "token=/etc/passwd"], "--secrets-folder"),
+    ] {
+        let fault = set(fleet, &bad).await.unwrap_err().to_string();
+        assert!(fault.contains(told), "{bad:?}: {fault}");
+    }
+}
+
 // R3.67
 #[tokio::test]
 async fn a_tool_is_reached_with_its_connection_and_the_secret_is_in_no_file_log_or_answer() {
@@ -68,25 +87,9 @@ async fn a_tool_is_reached_with_its_connection_and_the_secret_is_in_no_file_log_
     let said = fleet.refused("wx.today", "secret_unavailable").await.remove(0);
     assert!(said.contains("pintle connection set greeter/crm"), "{said}");
 
-    let set = |more: Vec<String>| {
-        let mut words = vec!["connection".to_owned(), "set".to_owned(), "greeter/crm".to_owned()];
-        words.extend(more);
-        let fleet = &fleet;
-        async move { fleet.cli(&words.iter().map(String::as_str).collect::<Vec<_>>()).await }
-    };
-    let words = |list: &[&str]| -> Vec<String> { list.iter().map(|word| (*word).to_owned()).collect() };
-    for (bad, told) in [
-        (vec!["--param", "hosts=one"], "it has host"),
-        (vec!["--param", "token=x"], "--secret token"),
-        (vec!["--param", "host=evil.example/"], "cannot stand in a URL"),
-        (vec!["--header", "Host: x"], "no header that a connection may set"),
-        (vec!["--header", "X-Key: ${env.HOME}"], "no parameter"),
-    ] {
-        let fault = set(words(&bad)).await.unwrap_err().to_string();
-        assert!(fault.contains(told), "{bad:?}: {fault}");
-    }
+    refuses_what_is_wrong(&fleet).await;
     let given = file("s3cret-first");
-    set(words(&["--param", "host=one", "--secret-file", &given, "--bearer", "token"])).await.unwrap();
+    set(&fleet, &["--param", "host=one", "--secret-file", &given, "--bearer", "token"]).await.unwrap();
     fleet.callable("wx.today", json!({})).await;
     assert!(one.log().iter().all(|asked| asked.authorization.as_deref() == Some("Bearer s3cret-first")));
     let tested = fleet.cli(&["connection", "test", "greeter/crm"]).await.unwrap();
@@ -97,7 +100,7 @@ async fn a_tool_is_reached_with_its_connection_and_the_secret_is_in_no_file_log_
     let said = fleet.refused("wx.today", "secret_unavailable").await.remove(0);
     assert!(said.contains("401"), "{said}");
     let given = file("s3cret-second");
-    set(words(&["--secret-file", &given])).await.unwrap();
+    set(&fleet, &["--secret-file", &given]).await.unwrap();
     fleet.callable("wx.today", json!({})).await;
 
     // Credentials are for the host that they were given for.
