@@ -315,7 +315,8 @@ async fn a_person_authorizes_a_connection_whose_token_is_refreshed_and_then_take
     assert!(authorizer.knows(&last).await);
     fleet.cli(&["connection", "rm", "greeter/crm"]).await.unwrap();
     e2e::eventually("the token to be taken back", || async {
-        if authorizer.knows(&last).await { anyhow::bail!("it is good") } else { Ok(()) }
+        anyhow::ensure!(!authorizer.knows(&last).await, "it is good");
+        Ok(())
     })
     .await;
     nowhere(&fleet, &[tokens(&door), vec!["c1ient-s3cret".to_owned()]].concat());
