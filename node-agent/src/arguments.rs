@@ -39,6 +39,9 @@ const PATTERN_BYTES: usize = 1 << 20;
 /// and with the length of chains of schemas it bounds the stack that judging takes.
 const DEPTH: usize = domain::listing::DEPTH;
 
+/// Levels past which arguments are not sent at all: readers of other languages end there, some with their process.
+const DEPTH_MOST: usize = 1_000;
+
 /// An approved input schema, compiled.
 #[derive(Debug)]
 pub(crate) struct Schema {
@@ -81,8 +84,13 @@ impl Schema {
         if !text.starts_with('{') {
             return Err(Fault { place: String::new(), expected: "an object is expected".to_owned() });
         }
+        let depth = envelope::depth(text);
+        if depth > DEPTH_MOST {
+            let expected = format!("values nested at most {DEPTH_MOST} deep are expected, not {depth}");
+            return Err(Fault { place: String::new(), expected });
+        }
         let Some(validator) = &self.validator else { return Ok(()) };
-        if envelope::depth(text) > DEPTH {
+        if depth > DEPTH {
             return Ok(());
         }
         let Some(value) = readable(text) else { return Ok(()) };
