@@ -57,8 +57,13 @@ async fn run(connection: &mut PgConnection, sql: String) {
 impl Replicas {
     async fn add(&mut self) {
         let folder = tempfile::tempdir().unwrap();
-        let authority_key = self.folders.first().map(|first| first.path().join("ca.key"));
-        let config = Config { database: Some(self.url.clone()), authority_key, ..config(folder.path()) };
+        let of_first = |name| self.folders.first().map(|first| first.path().join(name));
+        let config = Config {
+            database: Some(self.url.clone()),
+            authority_key: of_first("ca.key"),
+            secrets_key: of_first("secrets.key"),
+            ..config(folder.path())
+        };
         self.servers.push(Server::start(config).await.unwrap());
         self.folders.push(folder);
     }

@@ -29,8 +29,10 @@ async fn two() -> Option<(Fixture, Server, tempfile::TempDir)> {
     let database = Some(url.to_string());
     let first = Server::start(Config { database: database.clone(), ..config(one.path()) }).await.unwrap();
     control_plane::operation::create_edge::create_edge(first.store(), &by(), &edge()).await.unwrap();
-    let authority_key = Some(one.path().join("ca.key"));
-    let second = Server::start(Config { database, authority_key, ..config(other.path()) }).await.unwrap();
+    let (authority_key, secrets_key) =
+        (Some(one.path().join("ca.key")), Some(one.path().join("secrets.key")));
+    let config = Config { database, authority_key, secrets_key, ..config(other.path()) };
+    let second = Server::start(config).await.unwrap();
     Some((Fixture { server: first, folder: one }, second, other))
 }
 

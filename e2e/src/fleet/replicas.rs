@@ -35,12 +35,13 @@ impl Fleet {
         Ok(number)
     }
 
-    /// What replicas have in common beside the database: the key of the fleet's authority.
+    /// What replicas have in common beside the database: the keys of the fleet's authority and of its secrets.
     fn share_with_replica(&self, data: &Path) -> Result<()> {
         let (first, own) = (self.data().join("server"), data.join("server"));
         std::fs::create_dir_all(&own).context("failed to make a replica's folder")?;
-        std::fs::copy(first.join("ca.key"), own.join("ca.key"))
-            .context("failed to copy the authority's key")?;
+        for key in ["ca.key", "secrets.key"] {
+            std::fs::copy(first.join(key), own.join(key)).with_context(|| format!("failed to copy {key}"))?;
+        }
         Ok(())
     }
 
