@@ -23,6 +23,7 @@ pub mod reconcile;
 pub mod refusal;
 pub mod review;
 pub mod role;
+pub mod rollout;
 pub mod snapshot;
 pub mod standing;
 pub mod time;
