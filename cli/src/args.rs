@@ -69,6 +69,9 @@ pub(crate) enum Command {
     Assign(verb::assign::Args),
     /// Takes a plugin, or its candidate, from an edge
     Unassign(verb::unassign::Args),
+    /// Moves a version over edges in waves, and over their nodes in steps
+    #[command(subcommand)]
+    Rollout(verb::rollout::Command),
     /// Stops calls of a function, a tool or a plugin, whatever was approved
     Block(verb::block::Args),
     /// Lifts a block

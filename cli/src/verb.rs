@@ -22,6 +22,7 @@ pub(crate) mod mcp;
 pub(crate) mod node;
 pub(crate) mod plugin;
 pub(crate) mod policy;
+pub(crate) mod rollout;
 pub(crate) mod server;
 pub(crate) mod unassign;
 pub(crate) mod unblock;
@@ -41,6 +42,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Exit> {
         Command::Mcp(args) => mcp::run(&args, context).await,
         Command::Assign(args) => assign::run(&args, context).await,
         Command::Unassign(args) => unassign::run(&args, context).await,
+        Command::Rollout(command) => rollout::run(command, context).await,
         Command::Block(args) => block::run(&args, context).await,
         Command::Unblock(args) => unblock::run(&args, context).await,
         Command::Blocks(args) => blocks::run(&args, context).await,

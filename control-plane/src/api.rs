@@ -26,6 +26,7 @@ mod orphans;
 mod plugins;
 mod policy;
 mod problem;
+mod rollouts;
 mod status;
 mod tokens;
 mod versions;
@@ -224,6 +225,13 @@ pub(crate) fn routes() -> Vec<Route> {
         route(delete, "/connections/{plugin}/{name}", SetConnection, connections::remove),
         route(post, "/connections/{plugin}/{name}/authorize", SetConnection, connections::authorize),
         route(post, "/connections/{plugin}/{name}/test", SetConnection, connections::test),
+        route(read, "/rollouts", View, rollouts::list),
+        route(post, "/rollouts", Assign, rollouts::start),
+        route(read, "/rollouts/{id}", View, rollouts::show),
+        route(post, "/rollouts/{id}/pause", Assign, rollouts::pause),
+        route(post, "/rollouts/{id}/resume", Assign, rollouts::resume),
+        route(post, "/rollouts/{id}/advance", Assign, rollouts::advance),
+        route(post, "/rollouts/{id}/abort", Assign, rollouts::abort),
         route(read, "/join-tokens", AdmitNodes, join_tokens::list),
         route(post, "/join-tokens", AdmitNodes, join_tokens::create),
         route(delete, "/join-tokens/{id}", AdmitNodes, join_tokens::revoke),

@@ -34,6 +34,7 @@ pub mod renew;
 mod review;
 pub mod rewind;
 pub mod roll_authority;
+pub mod rollout;
 pub mod set_connection;
 pub mod set_fleet_policy;
 pub mod set_policy;
@@ -171,6 +172,12 @@ codes! {
     ApprovalStale = "approval_stale",
     /// A connection comes to nothing: an authorization server refuses, or a secret is not where it should be.
     ConnectionRefused = "connection_refused",
+    /// A rollout of the plugin is under way there.
+    InRollout = "in_rollout",
+    /// The verb says nothing to a rollout that stands so.
+    RolloutDiffers = "rollout_differs",
+    /// The version was rolled back before.
+    RolledBack = "rolled_back",
     /// The fleet's policy wants somebody else to approve.
     FourEyes = "four_eyes",
     /// No token, or none that is in force.

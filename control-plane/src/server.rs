@@ -6,6 +6,7 @@
 mod assemble;
 mod chain;
 mod folder;
+mod rollouts;
 mod secrets;
 
 use std::net::SocketAddr;

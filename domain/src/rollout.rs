@@ -21,7 +21,9 @@ mod tests;
 pub use command::{CommandFault, Verb, command};
 pub use decide::{Action, Decision, decide};
 pub use fleet::{EdgeView, Fleet, NodeView, Progress};
-pub use plan::{OnChanges, OnFailure, Plan, PlanFault, Share, Step, Wave};
+pub use plan::{
+    EDGES_MAX, OnChanges, OnFailure, Plan, PlanFault, STEPS_MAX, Share, Step, TIME_MAX_MS, WAVES_MAX, Wave,
+};
 pub use state::{Part, Pause, Phase, Run, State};
 
 use crate::digest::Digest;

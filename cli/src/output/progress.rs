@@ -54,6 +54,11 @@ impl Progress {
         self.0.set_message(what.to_owned());
     }
 
+    /// Lets something be written where it stands.
+    pub(crate) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.0.suspend(write)
+    }
+
     /// Takes it off the screen.
     pub(crate) fn end(&self) {
         self.0.finish_and_clear();

@@ -115,6 +115,9 @@ const fn status(code: Code) -> StatusCode {
         | Code::ToolTaken
         | Code::ApprovalStale
         | Code::ConnectionRefused
+        | Code::InRollout
+        | Code::RolloutDiffers
+        | Code::RolledBack
         | Code::NotAdoptable
         | Code::StandingDiffers => StatusCode::CONFLICT,
         Code::JoinRefused

@@ -46,7 +46,7 @@ impl Fleet {
     }
 
     /// Whether the node's stream is at another server, as far as is written.
-    pub(super) fn is_elsewhere(&self, node: &NodeRecord) -> bool {
+    pub(crate) fn is_at_another_server(&self, node: &NodeRecord) -> bool {
         self.others().is_some_and(|(own, since)| {
             !node.stream.is_empty() && node.stream != own && node.last_seen_at >= Some(since)
         })

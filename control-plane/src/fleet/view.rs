@@ -23,7 +23,7 @@ impl FleetView for Fleet {
     }
 
     fn is_elsewhere(&self, node: &NodeRecord) -> bool {
-        Self::is_elsewhere(self, node)
+        self.is_at_another_server(node)
     }
 
     fn others(&self) -> Option<(&str, Timestamp)> {

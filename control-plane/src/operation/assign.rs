@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use domain::audit::Event;
-use domain::id::{EdgeName, PluginVersion, ToolId};
+use domain::id::{EdgeName, PluginName, PluginVersion, ToolId};
 use domain::origin::{
     Endpoint, OnEdge, Pin, PinQuestion, PinState, class_of_host, decide_pin, parse_tool_url,
 };
@@ -16,7 +16,7 @@ use crate::connector::problem;
 use crate::store::assignments::{self, Assignment};
 use crate::store::pins::{self, StoredPin, endpoint_text};
 use crate::store::plugins::{self, StoredTool};
-use crate::store::{Store, WriteTx, candidates, edges, policies, snapshots};
+use crate::store::{Rollout, Store, Transaction, WriteTx, candidates, edges, policies, rollouts, snapshots};
 
 /// Kinds of tools that nodes run.
 pub(crate) const KINDS_BUILT: [Kind; 2] = [Kind::Command, Kind::Url];
@@ -91,15 +91,32 @@ pub async fn assign(
     if plugins::get(tx.tx(), version).await?.is_none() {
         return Err(Error::no_version(version));
     }
-    let Checked { installed: earlier, waiting, off, unset } =
-        check_and_pin(&mut tx, by, edge, version).await?;
+    refuse_in_rollout(tx.tx(), edge, &version.plugin).await?;
+    let assigned = install(&mut tx, by, edge, version).await?;
+    if assigned.changed {
+        tx.commit(by.now).await?;
+    }
+    Ok(assigned)
+}
+
+/// Makes a version the one that an edge goes by, in a transaction.
+///
+/// # Errors
+/// As [`assign`].
+pub(super) async fn install(
+    tx: &mut WriteTx,
+    by: &By,
+    edge: &EdgeName,
+    version: &PluginVersion,
+) -> Result<Assigned, Error> {
+    let Checked { installed: earlier, waiting, off, unset } = check_and_pin(tx, by, edge, version).await?;
     if earlier.as_ref() == Some(version) {
         // Every decision was there already, so nothing was written.
         return Ok(Assigned { changed: false, earlier: Some(version.version.clone()), waiting, off, unset });
     }
     let candidate = candidates::of_plugin(tx.tx(), edge, &version.plugin).await?;
     if let Some(promoted) = candidate.filter(|candidate| candidate.version == *version) {
-        unassign_candidate::end(&mut tx, by, edge, &promoted, true).await?;
+        unassign_candidate::end(tx, by, edge, &promoted, true).await?;
     }
     let assignment = Assignment {
         edge: edge.clone(),
@@ -115,8 +132,25 @@ pub async fn assign(
     );
     tx.raise(Scope::Edge(edge.clone()), Part::Trust);
     tx.raise(Scope::Edge(edge.clone()), Part::Plan);
-    tx.commit(by.now).await?;
     Ok(Assigned { changed: true, earlier, waiting, off, unset })
+}
+
+/// What a rollout is moving is moved by nobody else.
+///
+/// # Errors
+/// A rollout of the plugin is under way on the edge; the remedy ends it.
+pub(super) async fn refuse_in_rollout(
+    tx: &mut Transaction,
+    edge: &EdgeName,
+    plugin: &PluginName,
+) -> Result<(), Error> {
+    let names_it = |rollout: &Rollout| rollout.plan.waves.iter().any(|wave| wave.edges.contains(edge));
+    let Some(rollout) = rollouts::of_plugin(tx, plugin).await?.into_iter().find(names_it) else {
+        return Ok(());
+    };
+    let detail = format!("edge {edge} is in rollout {} of {}", rollout.id, rollout.plan.to);
+    let remedy = format!("pintle rollout abort {} --reason TEXT", rollout.id);
+    Err(Error::with_remedy(Code::InRollout, detail, remedy))
 }
 
 /// Checks that the version may be on the edge and decides where its remote tools may be called; answers
@@ -157,6 +191,11 @@ pub(super) async fn check_and_pin(
         }
     }
     Ok(Checked { installed, waiting, off, unset })
+}
+
+/// As [`check_kinds`], of a version on record.
+pub(super) async fn check_kinds_of(tx: &mut Transaction, version: &PluginVersion) -> Result<(), Error> {
+    check_kinds(version, &plugins::tools(tx, version).await?)
 }
 
 /// Refuses kinds that no node runs, each tool named.

@@ -7,7 +7,7 @@ use domain::id::{EdgeName, NodeId, NodeName, PluginVersion};
 use domain::plugin_set::{Part, Scope};
 use uuid::Uuid;
 
-use super::assign::{Checked, OffTool, UnsetTool, WaitingTool, check_and_pin};
+use super::assign::{Checked, OffTool, UnsetTool, WaitingTool, check_and_pin, refuse_in_rollout};
 use super::{By, Code, Error, unassign_candidate};
 use crate::store::candidates::{self, Candidate};
 use crate::store::{Store, WriteTx, edges, nodes, plugins};
@@ -56,6 +56,7 @@ pub async fn assign_candidate(
     if plugins::get(tx.tx(), version).await?.is_none() {
         return Err(Error::no_version(version));
     }
+    refuse_in_rollout(tx.tx(), edge, &version.plugin).await?;
     let wanted = find_nodes(&mut tx, edge, names).await?;
     let Checked { installed, waiting, off, unset } = check_and_pin(&mut tx, by, edge, version).await?;
     if installed.as_ref() == Some(version) {

@@ -12,5 +12,6 @@ mod pushing;
 mod renewing;
 mod reviewing;
 mod rewinding;
+mod rolling;
 mod scoping;
 mod trying;

@@ -4,6 +4,7 @@ use domain::audit::Event;
 use domain::id::{EdgeName, PluginName};
 use domain::plugin_set::{Part, Scope};
 
+use super::assign::refuse_in_rollout;
 use super::{By, Code, Error, unassign_candidate};
 use crate::store::{Store, assignments, candidates, edges};
 
@@ -17,6 +18,7 @@ pub async fn unassign(store: &Store, by: &By, edge: &EdgeName, plugin: &PluginNa
     if edges::get(tx.tx(), edge).await?.is_none() {
         return Err(Error::no_edge(edge));
     }
+    refuse_in_rollout(tx.tx(), edge, plugin).await?;
     let assigned = assignments::of_edge(tx.tx(), edge).await?;
     let Some(assigned) = assigned.into_iter().find(|one| one.version.plugin == *plugin) else {
         return Err(Error::refused(Code::NotAssigned, format!("{plugin} is not assigned to edge {edge}")));

@@ -4,6 +4,7 @@ use domain::audit::Event;
 use domain::id::{EdgeName, PluginName};
 use domain::plugin_set::{Part, Scope};
 
+use super::assign::refuse_in_rollout;
 use super::{By, Code, Error};
 use crate::store::candidates::{self, Candidate};
 use crate::store::{Store, WriteTx, edges};
@@ -23,6 +24,7 @@ pub async fn unassign_candidate(
     if edges::get(tx.tx(), edge).await?.is_none() {
         return Err(Error::no_edge(edge));
     }
+    refuse_in_rollout(tx.tx(), edge, plugin).await?;
     let Some(candidate) = candidates::of_plugin(tx.tx(), edge, plugin).await? else {
         let detail = format!("edge {edge} tries no candidate of {plugin}");
         return Err(Error::refused(Code::NotAssigned, detail));

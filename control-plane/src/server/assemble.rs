@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::folder::DataFolder;
-use super::secrets;
 use super::{CERTIFICATE_LIFE_MAX, Chain, Config, Error, Server};
+use super::{rollouts, secrets};
 use crate::api::{self, AppState, Clock, Door};
 use crate::auth::first_start;
 use crate::fleet::Fleet;
@@ -83,6 +83,7 @@ pub(super) async fn start(config: Config) -> Result<Server, Error> {
     let tasks = vec![
         ("node port", tokio::spawn(node_port)),
         ("fan-out", tokio::spawn(fan_out(fleet.clone(), stop_nodes.clone()))),
+        ("rollouts", tokio::spawn(rollouts::run(store.clone(), fleet.clone(), now, stop_nodes.clone()))),
         ("certificate", tokio::spawn(renew(server_key, Arc::clone(&authority), stop_nodes.clone()))),
         ("people's port", tokio::spawn(serve_people(people, people_routes, stop_people.clone()))),
     ];

@@ -63,6 +63,12 @@ const STEPS: &[(i64, &str, &str, &str)] = &[
         include_str!("../../../migrations/sqlite/0010_connections.sql"),
         include_str!("../../../migrations/postgres/0010_connections.sql"),
     ),
+    (
+        11,
+        "rollouts",
+        include_str!("../../../migrations/sqlite/0011_rollouts.sql"),
+        include_str!("../../../migrations/postgres/0011_rollouts.sql"),
+    ),
 ];
 
 /// Brings the tables to this version's form. Of `SQLite`, the caller holds the [`lock`].

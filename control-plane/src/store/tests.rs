@@ -33,6 +33,7 @@ fn statements() -> Vec<Statement> {
         plugins::STATEMENTS,
         policies::STATEMENTS,
         reviews::STATEMENTS,
+        rollouts::STATEMENTS,
         sightings::STATEMENTS,
         snapshots::STATEMENTS,
         tokens::STATEMENTS,

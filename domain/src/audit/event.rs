@@ -179,6 +179,10 @@ pub enum Event {
     ConnectionAuthorize { connection: String, edge: Option<EdgeName>, issuer: String },
     /// Its authorization server gives no token any longer.
     ConnectionRefused { connection: String, edge: Option<EdgeName>, reason: String },
+    /// A rollout began.
+    RolloutStart { rollout: String, version: PluginVersion, edges: Vec<EdgeName>, reason: String },
+    /// A rollout moved, by itself or since a person said so.
+    RolloutMove { rollout: String, version: PluginVersion, phase: String, reason: String },
     /// A node sent a listing whose hash was not asked for, or that is not in canonical form.
     ListingFalse { node: NodeName, hash: ListingHash, fault: String },
     /// A node holds what the database lost: it was restored from a copy, and a new epoch begins.
@@ -236,6 +240,8 @@ impl Event {
             Self::ConnectionRemove { .. } => "connection.remove",
             Self::ConnectionAuthorize { .. } => "connection.authorize",
             Self::ConnectionRefused { .. } => "connection.refused",
+            Self::RolloutStart { .. } => "rollout.start",
+            Self::RolloutMove { .. } => "rollout.move",
             Self::ListingFalse { .. } => "plugin.listing.false",
             Self::StoreRewound { .. } => "fleet.store.rewound",
             Self::OrphansFound { .. } => "fleet.orphans.found",
@@ -246,7 +252,7 @@ impl Event {
     }
 
     /// What it was done to: `plugin/NAME`, `edge/NAME`, `node/NAME`, `token/ID`, `join_token/ID`, `block/ID`,
-    /// `connection/PLUGIN/NAME` or `fleet`.
+    /// `connection/PLUGIN/NAME`, `rollout/ID` or `fleet`.
     pub fn subject(&self) -> String {
         match self {
             Self::FleetCreate { .. }
@@ -272,6 +278,9 @@ impl Event {
             | Self::ConnectionRemove { connection, .. }
             | Self::ConnectionAuthorize { connection, .. }
             | Self::ConnectionRefused { connection, .. } => format!("connection/{connection}"),
+            Self::RolloutStart { rollout, .. } | Self::RolloutMove { rollout, .. } => {
+                format!("rollout/{rollout}")
+            }
             Self::ListingFalse { node, .. } => format!("node/{node}"),
             Self::EdgeCreate { edge }
             | Self::OrphansFound { edge, .. }
@@ -318,6 +327,7 @@ impl Event {
             | Self::ConnectionRemove { .. }
             | Self::ConnectionAuthorize { .. }
             | Self::ConnectionRefused { .. } => self.fields_of_connection(),
+            Self::RolloutStart { .. } | Self::RolloutMove { .. } => self.fields_of_rollout(),
             Self::NodeRenew { .. }
             | Self::NodeEvict { .. }
             | Self::NodeBan { .. }

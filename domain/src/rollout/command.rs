@@ -44,13 +44,14 @@ pub fn command(plan: &Plan, state: &State, verb: &Verb, now: Timestamp) -> Resul
     let told = match (verb, &state.phase) {
         (_, Phase::Completed | Phase::RolledBack { .. }) => return Err(CommandFault::Ended),
         // Once is enough, and what was said first stands.
-        (Verb::Abort(_), Phase::RollingBack { .. }) => return Ok(nothing()),
+        (Verb::Abort(_), Phase::RollingBack { .. }) | (Verb::Pause, Phase::Paused { .. }) => {
+            return Ok(nothing());
+        }
         (Verb::Abort(reason), _) => {
             next.phase = Phase::RollingBack { reason: format!("aborted: {reason}") };
             format!("it was aborted: {reason}")
         }
         (_, Phase::RollingBack { .. }) => return Err(CommandFault::RollingBack),
-        (Verb::Pause, Phase::Paused { .. }) => return Ok(nothing()),
         (Verb::Pause, Phase::Pending | Phase::Progressing) => {
             next.phase = Phase::Paused { since: now, why: Pause::Person };
             "it was paused".to_owned()

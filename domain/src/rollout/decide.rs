@@ -214,7 +214,8 @@ impl Look<'_> {
             view.granted.iter().filter(|node| !view.nodes.contains_key(*node)).cloned().collect();
         if !gone.is_empty() {
             // Else more than the step's share would have it once they come back.
-            let told = format!("{} nodes of edge {edge} may not work, and are none of its any longer", gone.len());
+            let told =
+                format!("{} nodes of edge {edge} may not work, and are none of its any longer", gone.len());
             let state = State { moved_at: self.now, ..self.state.clone() };
             return Ok(Decision::moved(state, vec![Action::TakeBack(edge.clone(), gone)], told));
         }
@@ -294,7 +295,9 @@ impl Look<'_> {
     /// Nothing moved for longer than it may.
     fn overdue(&self, wave: &Wave, waits: &[String]) -> Option<Decision> {
         let hold_ends = wave.edges.iter().filter_map(|edge| self.state.edges.get(edge)).filter_map(|run| {
-            let (Part::Holding(since), Some(step)) = (run.part, wave.steps.get(run.step)) else { return None };
+            let (Part::Holding(since), Some(step)) = (run.part, wave.steps.get(run.step)) else {
+                return None;
+            };
             Some(since.plus_millis(hold(step)))
         });
         let since = hold_ends.chain([self.state.moved_at]).max().unwrap_or(self.state.moved_at);
@@ -325,12 +328,12 @@ fn hold(step: &Step) -> i64 {
 }
 
 fn installing(count: &Count, of: usize) -> String {
-    let mut told = format!("{} of {of} nodes run it", count.serving);
+    let mut told = vec![format!("{} of {of} nodes run it", count.serving)];
     if count.away > 0 {
-        told.push_str(&format!(", {} are away", count.away));
+        told.push(format!("{} are away", count.away));
     }
     if let Some(first) = count.failed.first() {
-        told.push_str(&format!(", {} failed ({first})", count.failed.len()));
+        told.push(format!("{} failed ({first})", count.failed.len()));
     }
-    told
+    told.join(", ")
 }

@@ -147,7 +147,9 @@ pub enum PlanFault {
     #[error("the last step of wave {0} is for all nodes: 100%")]
     NotAll(String),
     /// A time that is too long or none.
-    #[error("{what} is {got} ms; at most {TIME_MAX_MS} ms (30 days) are taken, and more than none where something is waited for")]
+    #[error(
+        "{what} is {got} ms; at most {TIME_MAX_MS} ms (30 days) are taken, and more than none where something is waited for"
+    )]
     Time {
         /// Which.
         what: String,

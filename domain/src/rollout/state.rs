@@ -46,6 +46,20 @@ pub enum Phase {
     },
 }
 
+impl Phase {
+    /// Its word in the API and the store.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Progressing => "progressing",
+            Self::Paused { .. } => "paused",
+            Self::RollingBack { .. } => "rolling_back",
+            Self::Completed => "completed",
+            Self::RolledBack { .. } => "rolled_back",
+        }
+    }
+}
+
 /// Why a rollout is paused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pause {

@@ -63,8 +63,7 @@ impl Stage {
             let view = fleet.entry(edge(name)).or_default();
             for _ in 0..*count {
                 number += 1;
-                view.nodes
-                    .insert(node(number), NodeView { away_since: None, progress: Progress::Nothing });
+                view.nodes.insert(node(number), NodeView { away_since: None, progress: Progress::Nothing });
             }
         }
         plan.check().unwrap();
@@ -157,7 +156,10 @@ const CANARY: [(Share, u64); 3] =
 
 #[test]
 fn a_clean_rollout_goes_step_by_step_and_wave_by_wave_to_its_end() {
-    let mut stage = Stage::new(plan(&[(&["eu-1"], 1), (&["us-1", "us-2"], 1)], &CANARY), &[("eu-1", 4), ("us-1", 2), ("us-2", 3)]);
+    let mut stage = Stage::new(
+        plan(&[(&["eu-1"], 1), (&["us-1", "us-2"], 1)], &CANARY),
+        &[("eu-1", 4), ("us-1", 2), ("us-2", 3)],
+    );
     let waits = stage.settle();
     assert_eq!(waits, ["step 1 of 3 on edge eu-1: 0 of 1 nodes run it"]);
     assert_eq!(stage.granted("eu-1"), 1);
@@ -222,7 +224,10 @@ fn a_node_that_does_not_run_it_ends_the_rollout_before_more_get_it() {
     assert_eq!((stage.granted("eu-1"), stage.is_installed("eu-1")), (0, false));
 
     // The same while a step holds, and on an edge that has it already.
-    let mut stage = Stage::new(plan(&[(&["eu-1"], 1), (&["us-1"], 1)], &[(Share::Percent(100), 60_000)]), &[("eu-1", 2), ("us-1", 2)]);
+    let mut stage = Stage::new(
+        plan(&[(&["eu-1"], 1), (&["us-1"], 1)], &[(Share::Percent(100), 60_000)]),
+        &[("eu-1", 2), ("us-1", 2)],
+    );
     stage.settle();
     stage.installs();
     stage.settle();
@@ -282,7 +287,11 @@ fn nodes_that_were_taken_out_of_the_fleet_hold_nothing_up() {
     stage.view("eu-1").nodes.remove(&canary);
     stage.settle();
     let view = stage.fleet[&edge("eu-1")].clone();
-    assert_eq!(view.granted.iter().filter(|node| view.nodes.contains_key(*node)).count(), 1, "the next in rank");
+    assert_eq!(
+        view.granted.iter().filter(|node| view.nodes.contains_key(*node)).count(),
+        1,
+        "the next in rank"
+    );
     for number in 1..=4 {
         stage.view("eu-1").nodes.remove(&node(number));
     }
@@ -308,7 +317,11 @@ fn what_waits_for_approval_holds_it_and_never_fails_it() {
     assert!(waits[0].starts_with("step 2"), "{waits:?}");
     stage.view("eu-1").waiting.push("team.bye".to_owned());
     stage.pass(2 * HOUR);
-    assert!(matches!(&stage.state.phase, Phase::Paused { why: Pause::Unapproved(_), .. }), "{:?}", stage.state.phase);
+    assert!(
+        matches!(&stage.state.phase, Phase::Paused { why: Pause::Unapproved(_), .. }),
+        "{:?}",
+        stage.state.phase
+    );
 
     let going = Plan { on_changes: OnChanges::GoOn, ..plan(&[(&["eu-1"], 1)], &[(Share::Percent(100), 0)]) };
     let mut stage = Stage::new(going, &[("eu-1", 1)]);
@@ -379,13 +392,19 @@ fn aborting_outranks_everything_and_is_never_lost() {
         if prepare > 3 {
             stage.says(&Verb::Pause).unwrap();
         }
-        let abort = command(&stage.plan, &stage.state, &Verb::Abort("it burns".to_owned()), at(stage.now)).unwrap();
+        let abort =
+            command(&stage.plan, &stage.state, &Verb::Abort("it burns".to_owned()), at(stage.now)).unwrap();
         stage.apply(&abort);
         for verb in [Verb::Resume, Verb::Pause, Verb::Advance] {
             let said = command(&stage.plan, &stage.state, &verb, at(stage.now));
             assert_eq!(said, Err(CommandFault::RollingBack), "{prepare}: {verb:?}");
         }
-        assert!(command(&stage.plan, &stage.state, &Verb::Abort("again".to_owned()), at(0)).unwrap().state.is_none());
+        assert!(
+            command(&stage.plan, &stage.state, &Verb::Abort("again".to_owned()), at(0))
+                .unwrap()
+                .state
+                .is_none()
+        );
         stage.settle();
         let Phase::RolledBack { reason } = &stage.state.phase else { panic!("{:?}", stage.state) };
         assert_eq!(reason, "aborted: it burns");

@@ -25,6 +25,7 @@ mod refusals;
 mod remote;
 mod restarts;
 mod rewound;
+mod rollouts;
 mod scopes;
 mod servers;
 mod updates;

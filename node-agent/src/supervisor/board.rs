@@ -188,6 +188,10 @@ impl OneTool {
             }
             RunState::Running if self.listing.is_none() => (ToolState::Starting, "".into()),
             RunState::Running => (ToolState::Running, self.why_not_listed()),
+            // What has not failed is on its way, which is no fault of its version.
+            RunState::NotRunning { reason, .. } if self.relist_failed.is_none() => {
+                (ToolState::Starting, Arc::clone(reason))
+            }
             RunState::NotRunning { reason, .. } => (ToolState::NotRunning, Arc::clone(reason)),
             RunState::Unreachable { reason, .. } => (ToolState::Unreachable, Arc::clone(reason)),
             RunState::Refused(refusal) => (ToolState::Unreachable, Arc::clone(&refusal.sentence)),

@@ -128,6 +128,22 @@ impl Event {
         }
     }
 
+    pub(super) fn fields_of_rollout(&self) -> Value {
+        let of = |version: &PluginVersion| (version.plugin.as_str().to_owned(), version.version.to_string());
+        match self {
+            Self::RolloutStart { version, edges, reason, .. } => {
+                let (plugin, version) = of(version);
+                let edges: Vec<&str> = edges.iter().map(EdgeName::as_str).collect();
+                json!({ "plugin": plugin, "version": version, "edges": edges, "reason": visible(reason) })
+            }
+            Self::RolloutMove { version, phase, reason, .. } => {
+                let (plugin, version) = of(version);
+                json!({ "plugin": plugin, "version": version, "phase": phase, "reason": visible(reason) })
+            }
+            _ => Value::Null,
+        }
+    }
+
     pub(super) fn fields_of_connection(&self) -> Value {
         let edge = |edge: &Option<EdgeName>| edge.as_ref().map(|edge| edge.as_str().to_owned());
         match self {

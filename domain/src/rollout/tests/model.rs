@@ -56,11 +56,8 @@ struct World {
 impl World {
     fn new(nodes: usize, servers: usize) -> Self {
         let shares = [(Share::Count(1), TICK), (Share::Percent(60), TICK), (Share::Percent(100), 0)];
-        let plan = Plan {
-            progress_deadline_ms: 3 * TICK,
-            offline_grace_ms: TICK,
-            ..plan(&[(&["eu"], 1)], &shares)
-        };
+        let plan =
+            Plan { progress_deadline_ms: 3 * TICK, offline_grace_ms: TICK, ..plan(&[(&["eu"], 1)], &shares) };
         let mut view = EdgeView::default();
         for number in 0..nodes {
             view.nodes.insert(node(number), NodeView { away_since: None, progress: Progress::Nothing });
@@ -175,7 +172,8 @@ impl World {
     fn write(&mut self, decision: &Decision) {
         let Some(state) = &decision.state else { return };
         assert!(!decision.reason.is_empty(), "what moves says why");
-        let is_back = |state: &State| matches!(state.phase, Phase::RollingBack { .. } | Phase::RolledBack { .. });
+        let is_back =
+            |state: &State| matches!(state.phase, Phase::RollingBack { .. } | Phase::RolledBack { .. });
         let was_rolling_back = is_back(&self.state);
         for action in &decision.actions {
             self.acts(action, state, was_rolling_back);
@@ -291,7 +289,8 @@ fn long_random_ways_lead_nowhere_else() {
                 1 => Event::Write(dice.roll(3)),
                 _ => events[dice.roll(events.len())].clone(),
             };
-            let ends_it = matches!(&event, Event::Says(Verb::Abort(_)) | Event::Progress(_, Progress::Failed(_)));
+            let ends_it =
+                matches!(&event, Event::Says(Verb::Abort(_)) | Event::Progress(_, Progress::Failed(_)));
             if ends_it && step < WALK * 3 / 4 && dice.roll(20) != 0 {
                 continue;
             }
