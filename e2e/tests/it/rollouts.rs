@@ -202,3 +202,39 @@ async fn a_version_whose_functions_changed_waits_for_approval_and_one_that_is_ab
     let fault = stage.cli(&["rollout", "resume", &id]).await.unwrap_err().to_string();
     assert!(fault.contains("it has ended"), "{fault}");
 }
+
+#[tokio::test]
+async fn a_rollout_goes_on_where_it_was_whenever_its_server_is_killed() {
+    let mut stage = Stage::new().await;
+    stage.push("1.1.0", &json!(stage.tools.command())).await;
+    let id = stage.start(&["team@1.1.0", "--edges", EDGE, "--steps", "1,2,100%", "--hold", "1h"]).await;
+    for step in 1..=3 {
+        stage.fleet.kill_server().await.unwrap();
+        stage.fleet.start_server().await.unwrap();
+        if step == 3 {
+            break;
+        }
+        let shown = stage
+            .reaches(&id, "the step holds", |shown| {
+                shown["edges"][0]["step"] == step && shown["edges"][0]["part"] == "holding"
+            })
+            .await;
+        assert_eq!(shown["edges"][0]["granted"], step, "not one node more");
+        stage.fleet.kill_server().await.unwrap();
+        stage.fleet.start_server().await.unwrap();
+        let again = stage.show(&id).await;
+        assert_eq!(
+            again["edges"][0]["since"], shown["edges"][0]["since"],
+            "a hold is neither shorter nor begun anew"
+        );
+        stage.cli(&["rollout", "advance", &id]).await.unwrap();
+    }
+    stage.reaches(&id, "its end", |shown| shown["phase"] == "completed").await;
+    stage.runs("1.1.0", 3).await;
+    let moves = stage.fleet.get(&format!("/audit?subject=rollout/{id}&limit=1000")).await.unwrap();
+    let promoted = moves["items"].as_array().unwrap().iter().filter(|one| {
+        one["fields"]["reason"].as_str().is_some_and(|why| why.contains("is its installed version"))
+    });
+    assert_eq!(promoted.count(), 1, "{moves}");
+    stage.cli(&["audit", "verify"]).await.unwrap();
+}

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::operation::assign::{check_kinds_of, refuse_in_rollout};
 use crate::operation::{By, Code, Error};
-use crate::store::{Rollout, Store, Transaction, candidates, edges, nodes, plugins, rollouts};
+use crate::store::{Rollout, Store, Transaction, assignments, candidates, edges, nodes, plugins, rollouts};
 
 /// A rollout as it was started, or would be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Started {
 /// Starts one, or says what it would do if `dry` is set. `force` is why a version is started that was rolled back before.
 ///
 /// # Errors
-/// The plan cannot be carried out; no such edge or version; a rollout of the plugin is under way on one of the edges, or
+/// The plan cannot be carried out; no such edge or version; an edge has the version already; a rollout of the plugin is under way on one of the edges, or
 /// one of them tries a version; the version was rolled back before and `force` says nothing.
 pub async fn start_rollout(
     store: &Store,
@@ -47,6 +47,11 @@ pub async fn start_rollout(
             let detail = format!("edge {edge} tries {} on some of its nodes", tried.version);
             let remedy = format!("pintle unassign {} --edge {edge} --candidate", to.plugin);
             return Err(Error::with_remedy(Code::InRollout, detail, remedy));
+        }
+        let assigned = assignments::of_edge(tx.tx(), edge).await?;
+        if assigned.iter().any(|one| one.version == *to) {
+            let detail = format!("{to} is the installed version of edge {edge} already; leave the edge out");
+            return Err(Error::refused(Code::Invalid, detail));
         }
         let nodes = nodes::list(tx.tx(), "", edge.as_str(), u64::from(u32::MAX)).await?;
         counted.push((edge.to_string(), nodes.len()));

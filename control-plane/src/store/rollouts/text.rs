@@ -100,7 +100,7 @@ pub(crate) fn read_plan(to: &PluginVersion, text: &str) -> Result<Plan, String> 
 fn read_wave((at, wave): (usize, WaveText)) -> Result<Wave, String> {
     let edges: Result<Vec<EdgeName>, String> =
         wave.edges.iter().map(|edge| EdgeName::parse(edge).map_err(|fault| fault.to_string())).collect();
-    let name = if wave.name.is_empty() { format!("wave {}", at + 1) } else { wave.name };
+    let name = if wave.name.is_empty() { (at + 1).to_string() } else { wave.name };
     if name.len() > 100 || name.chars().any(char::is_control) {
         return Err(format!(
             "the name of wave {} is longer than 100 bytes, or has control characters",
