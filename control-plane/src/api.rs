@@ -232,6 +232,7 @@ pub(crate) fn routes() -> Vec<Route> {
         route(post, "/rollouts/{id}/resume", Assign, rollouts::resume),
         route(post, "/rollouts/{id}/advance", Assign, rollouts::advance),
         route(post, "/rollouts/{id}/abort", Assign, rollouts::abort),
+        route(post, "/rollouts/{id}/undo", Assign, rollouts::undo),
         route(read, "/join-tokens", AdmitNodes, join_tokens::list),
         route(post, "/join-tokens", AdmitNodes, join_tokens::create),
         route(delete, "/join-tokens/{id}", AdmitNodes, join_tokens::revoke),

@@ -18,7 +18,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use command::{CommandFault, Verb, command};
+pub use command::{CommandFault, UNDO_MS, Verb, command};
 pub use decide::{Action, Decision, decide};
 pub use fleet::{EdgeView, Fleet, NodeView, Progress};
 pub use plan::{

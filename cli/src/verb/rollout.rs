@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Advance(Named),
     /// Every edge goes back to what it had; outranks all else
     Abort(AbortArgs),
+    /// Every edge goes back to what it had, though the rollout has completed, within 7 days
+    Undo(AbortArgs),
 }
 
 /// Which rollout.
@@ -41,7 +43,7 @@ pub(crate) struct Named {
     pub id: String,
 }
 
-/// Flags of `pintle rollout abort`.
+/// Flags of `pintle rollout abort` and `undo`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AbortArgs {
     #[command(flatten)]
@@ -64,6 +66,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Exit> {
         Command::Pause(named) => say(&named.id, "pause", &json!({}), context).await,
         Command::Resume(named) => say(&named.id, "resume", &json!({}), context).await,
         Command::Advance(named) => say(&named.id, "advance", &json!({}), context).await,
+        Command::Undo(args) => say(&args.named.id, "undo", &json!({ "reason": args.reason }), context).await,
         Command::Abort(args) => {
             say(&args.named.id, "abort", &json!({ "reason": args.reason }), context).await
         }

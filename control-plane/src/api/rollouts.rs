@@ -116,6 +116,17 @@ pub(super) async fn abort(
     say(&state, &caller, &id, &verb).await
 }
 
+/// `POST /rollouts/{id}/undo`.
+pub(super) async fn undo(
+    State(state): State<AppState>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Body(why): Body<Why>,
+) -> Answer {
+    let verb = Verb::Undo(reason(&why.reason)?.to_owned());
+    say(&state, &caller, &id, &verb).await
+}
+
 async fn say(state: &AppState, caller: &Caller, id: &str, verb: &Verb) -> Answer {
     let said = steer(&state.store, &caller.by, input::plain(id)?, verb).await?;
     Ok(Json(with(describe(&said.rollout), json!({ "changed": said.changed }))))

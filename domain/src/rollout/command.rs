@@ -16,7 +16,12 @@ pub enum Verb {
     Resume,
     /// What holds now has held long enough.
     Advance,
+    /// Every edge goes back to what it had, though all have it by now; for this reason.
+    Undo(String),
 }
+
+/// How long a completed rollout can be undone: what was installed before is not known to fit for ever.
+pub const UNDO_MS: i64 = 7 * 24 * 3_600_000;
 
 /// Why a verb says nothing to a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +38,12 @@ pub enum CommandFault {
     /// Nothing holds.
     #[error("none of its steps is holding")]
     NothingHolds,
+    /// It is under way.
+    #[error("it has not completed; abort it")]
+    NotCompleted,
+    /// It was long ago.
+    #[error("it completed more than 7 days ago; assign the version that you want")]
+    TooLate,
 }
 
 /// What a verb comes to.
@@ -42,6 +53,14 @@ pub enum CommandFault {
 pub fn command(plan: &Plan, state: &State, verb: &Verb, now: Timestamp) -> Result<Decision, CommandFault> {
     let mut next = state.clone();
     let told = match (verb, &state.phase) {
+        (Verb::Undo(_), Phase::Completed) if now.millis_since(state.moved_at) > UNDO_MS => {
+            return Err(CommandFault::TooLate);
+        }
+        (Verb::Undo(reason), Phase::Completed) => {
+            next.phase = Phase::RollingBack { reason: format!("undone: {reason}") };
+            next.moved_at = now;
+            format!("it is undone: {reason}")
+        }
         (_, Phase::Completed | Phase::RolledBack { .. }) => return Err(CommandFault::Ended),
         // Once is enough, and what was said first stands.
         (Verb::Abort(_), Phase::RollingBack { .. }) | (Verb::Pause, Phase::Paused { .. }) => {
@@ -52,6 +71,7 @@ pub fn command(plan: &Plan, state: &State, verb: &Verb, now: Timestamp) -> Resul
             format!("it was aborted: {reason}")
         }
         (_, Phase::RollingBack { .. }) => return Err(CommandFault::RollingBack),
+        (Verb::Undo(_), _) => return Err(CommandFault::NotCompleted),
         (Verb::Pause, Phase::Pending | Phase::Progressing) => {
             next.phase = Phase::Paused { since: now, why: Pause::Person };
             "it was paused".to_owned()

@@ -413,6 +413,25 @@ fn aborting_outranks_everything_and_is_never_lost() {
 }
 
 #[test]
+fn a_completed_rollout_is_undone_within_a_week_and_no_other_is() {
+    let mut stage = Stage::new(plan(&[(&["eu-1"], 1)], &[(Share::Percent(100), 0)]), &[("eu-1", 2)]);
+    let undo = Verb::Undo("it leaks".to_owned());
+    stage.settle();
+    assert_eq!(stage.says(&undo), Err(CommandFault::NotCompleted));
+    stage.installs();
+    stage.settle();
+    assert!(stage.is_installed("eu-1") && stage.state.phase == Phase::Completed);
+    stage.now += 7 * 24 * HOUR + 1;
+    assert_eq!(stage.says(&undo), Err(CommandFault::TooLate));
+    stage.now -= 1;
+    stage.says(&undo).unwrap();
+    let Phase::RolledBack { reason } = &stage.state.phase else { panic!("{:?}", stage.state) };
+    assert_eq!(reason, "undone: it leaks");
+    assert!(!stage.is_installed("eu-1"));
+    assert_eq!(stage.says(&undo), Err(CommandFault::Ended));
+}
+
+#[test]
 fn a_plan_that_cannot_be_carried_out_is_refused_with_the_place() {
     let good = plan(&[(&["eu-1"], 1)], &CANARY);
     good.check().unwrap();

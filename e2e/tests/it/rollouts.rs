@@ -136,6 +136,15 @@ async fn a_version_goes_step_by_step_and_wave_by_wave_and_is_installed_last() {
         .filter_map(|one| one["fields"]["reason"].as_str())
         .collect();
     assert!(reasons.iter().any(|why| why.contains("is its installed version")), "{reasons:?}");
+    let undone = stage.cli(&["rollout", "undo", &id, "--reason", "it leaks"]).await.unwrap();
+    assert!(undone.contains("it leaks"), "{undone}");
+    stage.reaches(&id, "back", |shown| shown["phase"] == "rolled_back").await;
+    stage.runs("1.0.0", 4).await;
+    assert_eq!(
+        (stage.installed(EDGE).await, stage.installed("us-1").await),
+        ("1.0.0".into(), "1.0.0".into())
+    );
+    stage.all_call().await;
     stage.cli(&["audit", "verify"]).await.unwrap();
 }
 

@@ -3,6 +3,7 @@
 use domain::rollout::{CommandFault, Verb, command};
 
 use super::record;
+use crate::operation::assign::refuse_in_rollout;
 use crate::operation::{By, Code, Error};
 use crate::store::{Rollout, Store, rollouts};
 
@@ -26,6 +27,11 @@ pub async fn steer(store: &Store, by: &By, id: &str, verb: &Verb) -> Result<Said
     let decision = said.map_err(|fault| {
         let detail = format!("rollout {id} of {}: {fault}", rollout.plan.to);
         match fault {
+            CommandFault::NotCompleted => Error::with_remedy(
+                Code::RolloutDiffers,
+                detail,
+                format!("pintle rollout abort {id} --reason TEXT"),
+            ),
             CommandFault::Ended => {
                 Error::with_remedy(Code::RolloutDiffers, detail, format!("pintle rollout show {id}"))
             }
@@ -33,6 +39,11 @@ pub async fn steer(store: &Store, by: &By, id: &str, verb: &Verb) -> Result<Said
         }
     })?;
     let Some(state) = decision.state else { return Ok(Said { rollout, changed: false }) };
+    if matches!(verb, Verb::Undo(_)) {
+        for edge in rollout.state.edges.keys() {
+            refuse_in_rollout(tx.tx(), edge, &rollout.plan.to.plugin).await?;
+        }
+    }
     record(&mut tx, by, rollout, state, decision.reason).await?;
     tx.commit(by.now).await?;
     let mut tx = store.read().await?;
