@@ -210,8 +210,15 @@ pub(crate) async fn ask(store: &Store, now: Timestamp, state: &Secret, asked: &A
 
 /// Who comes back with this state; it is good once.
 pub(crate) async fn come_back(store: &Store, now: Timestamp, state: &str) -> Result<Option<Asked>, Error> {
+    let state = domain::digest::Digest::of(state.as_bytes());
+    // Whoever calls may be anybody: a stranger keeps no writer out.
+    let mut tx = store.read().await?;
+    if !connections::is_asked(&mut tx, &state).await? {
+        return Ok(None);
+    }
+    drop(tx);
     let mut tx = store.begin_write().await?;
-    let asked = connections::take_ask(tx.tx(), &domain::digest::Digest::of(state.as_bytes())).await?;
+    let asked = connections::take_ask(tx.tx(), &state).await?;
     tx.commit(now).await?;
     Ok(asked.filter(|asked| asked.expires_at > now))
 }

@@ -373,6 +373,11 @@ pub(crate) async fn put_ask(
     tx.execute(PUT_ASK, args).await.map(|_| ())
 }
 
+/// Whether somebody is on the way with that state.
+pub(crate) async fn is_asked(tx: &mut Transaction, state: &Digest) -> Result<bool, Error> {
+    Ok(tx.row(ASK, args![state]).await?.is_some())
+}
+
 /// Takes the note of who comes back; it is good once.
 pub(crate) async fn take_ask(tx: &mut Transaction, state: &Digest) -> Result<Option<Asked>, Error> {
     let Some(row) = tx.row(ASK, args![state]).await? else { return Ok(None) };

@@ -75,7 +75,7 @@ struct Basis {
     /// Which addresses it may be at.
     addresses: (Option<AddressClass>, ClassPolicy),
     connection: Option<PlannedConnection>,
-    /// Whether its endpoint waits for a person. Nothing of a connection is shown there before that.
+    /// Whether its endpoint waits for a person: nothing of the connection is shown there before that.
     waits: bool,
 }
 
@@ -153,7 +153,9 @@ impl Keeping {
             let rule = bundle.addresses(&key.1, &sup.settings, &view.trust, &view.policy);
             let tool = view.trust.versions.get(&key.0).and_then(|version| version.tools.get(&key.1));
             let origin = tool.and_then(|tool| tool.origin.as_ref());
-            let waits = !matches!(origin, Some(OriginTrust::Pinned { .. } | OriginTrust::Connection));
+            // Without a connection nothing depends on it but calls, which the guard decides.
+            let waits = connection.is_some()
+                && !matches!(origin, Some(OriginTrust::Pinned { .. } | OriginTrust::Connection));
             Basis { addresses: (rule.pinned, rule.policy), connection, waits }
         }))
     }
