@@ -235,3 +235,49 @@ fn a_rollout_raises_the_parts_that_change_and_no_others() {
         assert_eq!(positions(&stage).await, before);
     });
 }
+
+#[test]
+fn of_many_nodes_never_more_have_it_than_the_step_says_and_each_move_is_one_transaction() {
+    on_both(|bench| async move {
+        let stage = Stage::new(bench).await;
+        let mut nodes = stage.nodes.clone();
+        for number in 4..=120 {
+            nodes.push(stage.fleet.node(&edge(), &format!("node-{number}")).await);
+        }
+        let shares = [Share::Count(1), Share::Percent(10), Share::Percent(50), Share::Percent(100)];
+        let steps = shares.map(|nodes| Step { nodes, hold_ms: 0 }).to_vec();
+        let wave = Wave { steps, ..plan(&["eu-1"]).waves[0].clone() };
+        let wanted = Plan { waves: vec![wave], ..plan(&["eu-1"]) };
+        let (store, by) = (&stage.fleet.store, stage.fleet.by());
+        let id = start_rollout(store, &by, &wanted, (None, false)).await.unwrap().rollout.id;
+        let (writes, mut moves, mut seen) = (store.written(), 0, Vec::new());
+        let mut told = 0;
+        while stage.phase(&id).await != "completed" {
+            assert!(move_on(store, &everybody, &id, stage.fleet.by().now).await.unwrap());
+            moves += 1;
+            let granted = stage.granted(&id, &edge()).await;
+            seen.push(granted.len());
+            // An observer of its own, at every move: nobody but those of the step has the version.
+            let looked = look(store, &everybody, &id, by.now).await.unwrap();
+            if let Some(run) = looked.rollout.state.edges.get(&edge()) {
+                let most = shares[run.step].of(nodes.len());
+                assert!(
+                    granted.len() <= most || stage.phase(&id).await == "completed",
+                    "{} of {most}",
+                    granted.len()
+                );
+            }
+            for node in looked.fleet.values().flat_map(|view| &view.granted) {
+                told += 1;
+                stage.says(node, "serving", "running").await;
+            }
+        }
+        assert!(
+            seen.contains(&1) && seen.contains(&12) && seen.contains(&60) && seen.contains(&120),
+            "{seen:?}"
+        );
+        let own = store.written() - writes - told;
+        assert_eq!(own, moves, "one transaction a move, however many nodes it is for");
+        assert!(moves < 25, "{moves}");
+    });
+}
