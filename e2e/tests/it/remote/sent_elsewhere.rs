@@ -76,7 +76,9 @@ async fn redirects_out_of_the_origin_or_that_change_the_method_are_refused_and_n
         door.answers(Answer::Redirect(status, location.clone()));
         let function = format!("{tool}.today");
         let said = refused(&fleet, &function, "redirected").await;
-        assert!(said.contains(&sentence), "{status} to {location}: {said}");
+        // The call found it out, or a list that was asked for meanwhile did; each names where it leads.
+        let by_list = format!("sent this call on to {location}, which is not within its origin");
+        assert!(said.contains(&sentence) || said.contains(&by_list), "{status} to {location}: {said}");
         door.answers(on.clone());
         fleet.callable(&function, json!({})).await;
     }
