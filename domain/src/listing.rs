@@ -12,6 +12,7 @@ pub(crate) mod json;
 mod meta;
 mod pages;
 mod reader;
+mod reference;
 mod scan;
 mod shown;
 mod word;
@@ -21,6 +22,7 @@ pub use fault::{Unreadable, UnreadableFault};
 pub use header::header_fault;
 pub use meta::{MetaPointer, MetaPointerFault};
 pub use pages::{List, ListFault, ListLimits, ListReader, ListWarning, Next};
+pub use reference::warned_reference;
 pub use shown::shown_form;
 
 /// Profile v1: how deeply an entry may nest; the entry itself is 1. Frozen.

@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::{Query, State};
 use domain::digest::ListingHash;
 use domain::id::{EdgeName, FunctionId, PluginVersion, ToolId};
+use domain::listing::warned_reference;
 use domain::origin::PinState;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -97,6 +98,7 @@ impl Row {
             "code": self.code,
             "reason": self.reason,
             "hash": approved.map(|approved| approved.hash.to_string()),
+            "warnings": listing.as_deref().and_then(warned_reference).into_iter().collect::<Vec<_>>(),
             "listing": listing,
             "rank": approved.map(|approved| approved.rank),
             "approved_at": approved.map(|approved| approved.at.to_string()),

@@ -8,6 +8,7 @@ use axum::extract::{Path, Query, State};
 use domain::change::{Grade, grade};
 use domain::digest::ListingHash;
 use domain::id::{EdgeName, FunctionId, PluginName, PluginVersion};
+use domain::listing::warned_reference;
 use domain::name::warned_title;
 use domain::origin::PinState;
 use serde::Deserialize;
@@ -118,7 +119,12 @@ async fn change(
         let (row, its_grades) = describe(tx, variant, approved_text.as_deref()).await?;
         grades.extend(its_grades);
         let title = row.get("listing").and_then(Value::as_str).and_then(warned_title);
-        warnings.extend(title.filter(|title| !warnings.contains(title)));
+        let reference = row.get("listing").and_then(Value::as_str).and_then(warned_reference);
+        for told in title.into_iter().chain(reference) {
+            if !warnings.contains(&told) {
+                warnings.push(told);
+            }
+        }
         shown.push(with_nodes(row, &nodes));
     }
     if shown.is_empty() {

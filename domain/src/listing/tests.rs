@@ -237,10 +237,19 @@ fn ten_thousand_functions_on_one_page_are_a_list() {
 }
 
 #[test]
-fn nothing_ever_opens_a_reference() {
-    for row in rows(include_str!("../../tests/cases/C13-refs.json"), "functions") {
-        let raw = row["entry"].to_string();
-        let canonical: Value = serde_json::from_str(&entry(&raw).canonical).unwrap();
-        assert_eq!(canonical["inputSchema"], row["entry"]["inputSchema"]);
+fn nothing_ever_opens_a_reference_and_people_are_told_of_those_that_lead_outside() {
+    let rows = rows(include_str!("../../tests/cases/C13-refs.json"), "functions");
+    assert_eq!(rows.len(), 13);
+    for row in rows {
+        let judged = entry(&row["entry"].to_string());
+        let canonical: Value = serde_json::from_str(&judged.canonical).unwrap();
+        for member in ["inputSchema", "outputSchema", "icons"] {
+            assert_eq!(canonical[member], row["entry"][member], "as it was sent");
+        }
+        assert!(judged.not_shown.is_none(), "the page leaves none of them out: {row}");
+        let is_outside = row["expect"]["left_out"] == "schema";
+        let told = warned_reference(&judged.canonical);
+        assert_eq!(told.is_some(), is_outside, "{row}: {told:?}");
+        assert!(told.is_none_or(|told| told.contains("never opened")));
     }
 }
