@@ -18,6 +18,7 @@ use crate::connector::{Fault, Spare};
 use crate::operation::Code;
 use crate::operation::remove_connection::{no_connection, remove_connection};
 use crate::operation::set_connection::{ConnectionInput, SecretInput, parse_key, set_connection, word};
+use crate::server::Chain;
 use crate::store::connections::{self, Connection, ConnectionKey, Grant, OAuth};
 use crate::vault::Secret;
 
@@ -230,10 +231,13 @@ pub(super) async fn callback(State(state): State<AppState>, Query(back): Query<B
         Err(Fault::Refused(reason) | Fault::Passing(reason)) => {
             page(StatusCode::BAD_REQUEST, &format!("Not connected: {reason}."))
         }
-        Err(Fault::Operation(_)) => page(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "Not connected: the control plane failed; its log says why.",
-        ),
+        Err(Fault::Operation(error)) => {
+            tracing::error!(error = %Chain(&error), "a person who came back from an authorization server was not connected");
+            page(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Not connected: the control plane failed; its log says why.",
+            )
+        }
     }
 }
 

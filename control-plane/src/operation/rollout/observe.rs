@@ -56,7 +56,11 @@ pub(super) async fn observe(
             }
             let away = || record.last_seen_at.unwrap_or(record.joined_at);
             let away_since = (!presence.is_connected(&record)).then(away);
-            let progress = progress(&rollout.plan.to, &versions);
+            let progress = match progress(&rollout.plan.to, &versions) {
+                // People know nodes by their names.
+                Progress::Failed(reason) => Progress::Failed(format!("{}: {reason}", record.name)),
+                other => other,
+            };
             view.nodes.insert(record.id, NodeView { away_since, progress });
         }
         view.waiting = waiting(tx, edge, &rollout.plan.to, &open).await?;

@@ -183,6 +183,8 @@ fn a_rollout_that_failed_leaves_its_mark_and_nothing_else() {
         }
         stage.settle(&id).await;
         assert_eq!(stage.phase(&id).await, "rolled_back");
+        let reason = look(store, &everybody, &id, by.now).await.unwrap().rollout.reason;
+        assert!(reason.contains(": node-") && reason.contains("team does not run"), "{reason}");
         assert_eq!(stage.installed(&edge()).await, Some(version("team@1.0.0")));
         let mut tx = store.read().await.unwrap();
         assert!(candidates::of_edge(&mut tx, &edge()).await.unwrap().is_empty());
